@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// Everything that is decided before the runtime starts.
+
+#pragma once
+
+#include "kvtide/ids.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace kvtide {
+
+/// Layers that share one block table.
+struct group_options {
+  /// Tokens per block of this group, at least 1.
+  std::int32_t tokens_per_block = 16;
+
+  /// Width of the sliding window in tokens; zero means full attention.
+  std::int32_t sliding_window_tokens = 0;
+
+  /// True for the layers of a draft model (EAGLE, MTP), whose last chunk is
+  /// not settled while the request decodes.
+  bool draft = false;
+};
+
+/// Which behaviour the runtime shows where today's engines have known faults.
+enum class rule_set : std::uint8_t {
+  /// As recorded from comparable engines; stores every known token at the end.
+  reference,
+  /// The same, but the last sampled token is not stored.
+  reference_committed,
+  /// Rules R1 to R16 of docs/rules.md. The default.
+  safe,
+};
+
+enum class eviction_policy : std::uint8_t {
+  /// Least recently used.
+  lru,
+  /// Adaptive replacement cache (Megiddo and Modha, FAST 2003), as SCHEMA 5.8.
+  arc,
+};
+
+/// Where a rank's copies and their time come from.
+enum class device_kind : std::uint8_t {
+  /// Plain memory, copies by worker threads, real time.
+  host,
+  /// Plain memory, copies by worker threads, but announced in simulated time,
+  /// which moves only by `runtime::advance`.
+  host_virtual,
+};
+
+/// How plans reach the ranks.
+enum class plan_delivery : std::uint8_t {
+  /// The scheduler sends them to each rank.
+  direct,
+  /// They are part of the answer to `step` as opaque bytes, and the engine
+  /// hands them to each rank's `begin_step`.
+  by_engine,
+};
+
+/// Configures one runtime. Read once by `runtime::start`, not kept.
+struct options {
+  /// KV groups in order. At least one.
+  std::vector<group_options> groups{group_options{}};
+
+  /// Blocks per chunk, the same for all groups, at least 1. A chunk is the unit
+  /// that has a key and is stored or loaded whole.
+  std::int32_t blocks_per_chunk = 8;
+
+  /// Tokens covered by one prefix hash. Every group's chunk must be a multiple
+  /// of it.
+  std::int32_t tokens_per_hash = 16;
+
+  /// Names the weights and the layout. Part of every key: content of another
+  /// model is never found.
+  std::string model_fingerprint;
+
+  /// Tensor-parallel ranks, 1 to 64.
+  std::uint32_t ranks = 1;
+
+  /// Host pool per rank, in bytes. Zero turns offloading off. Rounded down to
+  /// whole slots once the ranks have said how large a chunk is.
+  std::uint64_t host_bytes = 0;
+
+  eviction_policy policy = eviction_policy::lru;
+
+  /// A chunk is stored only from its n-th lookup on; 1 turns this off.
+  std::uint32_t store_threshold = 1;
+
+  /// Never store decoded tokens.
+  bool offload_prompt_only = false;
+
+  /// Remember which chunks are being loaded, so that two requests do not load
+  /// the same chunk twice (SCHEMA 4.2).
+  bool enable_prefix_caching = true;
+
+  rule_set rules = rule_set::safe;
+
+  /// Lookups that may answer "ask again" per admission (R7), at least 0.
+  std::uint32_t max_deferrals = 32;
+
+  /// Steps after which an unused promise ends (R11), at least 1.
+  std::uint32_t promise_steps = 64;
+
+  /// Times a chunk whose store failed is offered again (R8).
+  std::uint32_t store_retries = 2;
+
+  /// Store jobs in flight beyond which new stores are refused and the engine
+  /// gets `overload`. Only under `rule_set::safe`.
+  std::uint32_t max_store_jobs = 4'096;
+
+  /// Longest time a copy may take before its job is reported late (S9).
+  std::chrono::milliseconds job_deadline{10'000};
+
+  /// Without a next step, deferred stores are submitted and finished requests
+  /// are planned after this time (S13).
+  std::chrono::milliseconds idle_delay{5};
+
+  plan_delivery delivery = plan_delivery::direct;
+
+  device_kind device = device_kind::host;
+
+  /// Host devices only: added to each copy job. With `device_kind::host` a
+  /// lower bound of what a job takes.
+  std::chrono::microseconds copy_latency{0};
+
+  /// Host devices only: bytes per second in each direction; zero means as fast
+  /// as the memory is (`host`), or at once (`host_virtual`).
+  std::uint64_t copy_bytes_per_second = 0;
+
+  /// Threads that run the actors, at least 1.
+  std::uint32_t actor_threads = 1;
+};
+
+} // namespace kvtide
