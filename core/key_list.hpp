@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include "kvtide/ids.hpp"
+#include "kvtide/key.hpp"
+
+#include <array>
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace kvtide::core {
+
+/// The chunk hashes of one request and group, as somebody else reads them: a
+/// snapshot of a `key_list` that costs a few pointers. Safe to read while the
+/// list grows, also on another thread, because only places behind `size()` are
+/// written.
+class key_view {
+public:
+  static constexpr std::size_t segment_keys = 256;
+  using segment = std::array<prefix_hash, segment_keys>;
+
+  key_view() = default;
+
+  [[nodiscard]] std::size_t size() const noexcept {
+    return size_;
+  }
+
+  [[nodiscard]] bool empty() const noexcept {
+    return size_ == 0;
+  }
+
+  /// @pre `index < size()`
+  [[nodiscard]] chunk_key operator[](std::size_t index) const {
+    return {hash(index), group_, model_};
+  }
+
+  /// @pre `index < size()`
+  [[nodiscard]] const prefix_hash& hash(std::size_t index) const noexcept {
+    assert(index < size_);
+    return (*segments_[index / segment_keys])[index % segment_keys];
+  }
+
+  [[nodiscard]] group_id group() const noexcept {
+    return group_;
+  }
+
+private:
+  friend class key_list;
+
+  std::vector<std::shared_ptr<const segment>> segments_;
+  std::size_t size_ = 0;
+  group_id group_ = 0;
+  std::uint64_t model_ = 0;
+};
+
+/// Owns the chunk hashes of one request and group. Grows at the end; shrinks
+/// only by `truncate`. Not thread-safe, but its views are.
+class key_list {
+public:
+  key_list(group_id group, std::uint64_t model) : group_(group), model_(model) {
+    // nop
+  }
+
+  [[nodiscard]] std::size_t size() const noexcept {
+    return size_;
+  }
+
+  void append(const prefix_hash& hash);
+
+  /// Forgets all keys from `size` on. A segment that somebody may still read
+  /// is replaced, not overwritten.
+  void truncate(std::size_t size);
+
+  /// @pre `index < size()`
+  [[nodiscard]] chunk_key operator[](std::size_t index) const {
+    assert(index < size_);
+    return {(*segments_[index / key_view::segment_keys])
+              [index % key_view::segment_keys],
+            group_, model_};
+  }
+
+  [[nodiscard]] key_view view() const;
+
+private:
+  std::vector<std::shared_ptr<key_view::segment>> segments_;
+  std::size_t size_ = 0;
+  group_id group_ = 0;
+  std::uint64_t model_ = 0;
+};
+
+} // namespace kvtide::core
