@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// What the runtime says to the engine: answers carry the ticket of their call,
+/// notices come unasked.
+
+#pragma once
+
+#include "kvtide/cache_event.hpp"
+#include "kvtide/error.hpp"
+#include "kvtide/ids.hpp"
+#include "kvtide/job.hpp"
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace kvtide {
+
+/// Answer for one request of a lookup.
+struct lookup_hit {
+  request_id request = 0;
+  /// True: ask again in a later step; `tokens` has no meaning then.
+  bool ask_again = false;
+  /// Tokens beyond `local` that can be loaded.
+  token_count tokens = 0;
+  /// What is held until the load; zero if nothing is.
+  promise_id promise = 0;
+};
+
+/// Answers `lookup`, in the order of the call's rows.
+struct lookup_answer {
+  ticket_id ticket = 0;
+  std::vector<lookup_hit> hits;
+};
+
+/// Answers `step`.
+struct step_plan {
+  ticket_id ticket = 0;
+  step_id step = 0;
+  /// Ascending by id.
+  std::vector<job> loads;
+  /// Ascending by id.
+  std::vector<job> stores;
+  /// Store jobs that each rank completes before this step's compute writes.
+  std::vector<job_id> flush;
+  /// Some job is in flight: keep stepping, or rely on S13.
+  bool pending_work = false;
+  /// With `plan_delivery::by_engine`: the plan for each rank's `begin_step`.
+  std::string bytes;
+};
+
+/// Answers `finish`.
+struct finish_answer {
+  ticket_id ticket = 0;
+  request_id request = 0;
+  /// Blocks that a load may still write; free them on `blocks_released`. All
+  /// other blocks of the request are free now.
+  std::vector<block_id> held;
+};
+
+/// Counters since the start, and what is there now.
+struct stats {
+  // -- now ---------------------------------------------------------------------
+  std::uint64_t tracked_requests = 0;
+  std::uint64_t jobs_in_flight = 0;
+  std::uint64_t host_slots = 0;
+  std::uint64_t free_slots = 0;
+  /// Slots that nobody may use until a late copy ended.
+  std::uint64_t quarantined_slots = 0;
+  /// Slots pinned by loads in flight.
+  std::uint64_t pinned_slots = 0;
+  /// Slots held by promises.
+  std::uint64_t held_slots = 0;
+  /// Slots that are being written.
+  std::uint64_t writing_slots = 0;
+  /// Blocks whose reuse is watched.
+  std::uint64_t watched_blocks = 0;
+  /// Entries of the sliding-window index.
+  std::uint64_t sliding_entries = 0;
+  // -- since the start -----------------------------------------------------------
+  std::uint64_t steps = 0;
+  std::uint64_t lookups = 0;
+  std::uint64_t deferrals = 0;
+  std::uint64_t hit_tokens = 0;
+  std::uint64_t store_jobs = 0;
+  std::uint64_t load_jobs = 0;
+  std::uint64_t failed_jobs = 0;
+  std::uint64_t stored_chunks = 0;
+  std::uint64_t loaded_chunks = 0;
+  std::uint64_t evicted_chunks = 0;
+  /// Store offers, or parts of them, that the pool had no room for.
+  std::uint64_t refused_stores = 0;
+  /// Jobs named in flush sets.
+  std::uint64_t flushed_jobs = 0;
+  std::uint64_t resets = 0;
+  /// Violations of the protocol or of S1-S13 that were counted and ignored.
+  std::uint64_t order_errors = 0;
+};
+
+/// Answers `get_stats`.
+struct stats_answer {
+  ticket_id ticket = 0;
+  stats values;
+};
+
+/// Answers `take_events`.
+struct events_answer {
+  ticket_id ticket = 0;
+  std::vector<cache_event> events;
+};
+
+/// Answers `reset`, `advance` and `shutdown`: done, or what is still in flight.
+struct call_done {
+  ticket_id ticket = 0;
+  std::vector<job_id> in_flight;
+};
+
+/// A call that had no effect. The sentence says what to do.
+struct call_failed {
+  ticket_id ticket = 0;
+  request_id request = 0;
+  error reason;
+};
+
+/// The blocks of a load may be read by compute from now on (S7).
+struct load_done {
+  request_id request = 0;
+  job_id job = 0;
+};
+
+/// A load failed: the request recomputes from `first_bad_token` on (R8).
+struct load_failed {
+  request_id request = 0;
+  job_id job = 0;
+  token_count first_bad_token = 0;
+  /// The load's blocks.
+  std::vector<block_id> blocks;
+  /// A copy may still write `blocks`: recompute into new ones, and free these
+  /// on `blocks_released`.
+  bool use_new_blocks = false;
+};
+
+/// Blocks that `finish_answer::held` or `load_failed` named are free now.
+struct blocks_released {
+  request_id request = 0;
+  std::vector<block_id> blocks;
+};
+
+struct rank_lost {
+  rank_id rank = 0;
+  incarnation_id incarnation = 0;
+};
+
+struct rank_back {
+  rank_id rank = 0;
+  incarnation_id incarnation = 0;
+};
+
+/// New stores are refused until jobs in flight end; nothing else changes.
+struct overload {
+  std::uint64_t jobs_in_flight = 0;
+};
+
+/// Everything that `runtime::poll` can return.
+using engine_event
+  = std::variant<lookup_answer, step_plan, finish_answer, stats_answer,
+                 events_answer, call_done, call_failed, load_done, load_failed,
+                 blocks_released, rank_lost, rank_back, overload>;
+
+/// What compute of a step waits for on one rank.
+struct fence {
+  enum class kind_t : std::uint8_t {
+    /// Nothing to wait for, or it is over already.
+    none,
+    /// The compute stream waits for `handle`. With `device_kind::host_virtual`
+    /// the handle is the simulated moment before which compute must not write.
+    event,
+  };
+
+  kind_t kind = kind_t::none;
+  std::uint64_t handle = 0;
+};
+
+/// Answers `rank::register_kv`.
+struct kv_registered {
+  rank_id rank = 0;
+  /// Slots of this rank's host pool.
+  std::uint64_t slots = 0;
+  std::uint64_t slot_bytes = 0;
+  /// Set if the registration was refused.
+  error reason;
+};
+
+/// Answers `rank::unregister_kv`: no copy can touch the memory any more.
+struct kv_unregistered {
+  rank_id rank = 0;
+};
+
+/// Compute of the step may be enqueued, behind the fence (S5).
+struct step_ready {
+  rank_id rank = 0;
+  step_id step = 0;
+  fence wait_for;
+};
+
+/// A call of the rank side that had no effect.
+struct rank_failed {
+  rank_id rank = 0;
+  error reason;
+};
+
+/// Everything that `rank::poll` can return.
+using rank_event
+  = std::variant<kv_registered, kv_unregistered, step_ready, rank_failed>;
+
+} // namespace kvtide
