@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include "kvtide/cache_event.hpp"
+#include "kvtide/ids.hpp"
+#include "kvtide/key.hpp"
+#include "kvtide/options.hpp"
+
+#include "core/eviction_policy.hpp"
+#include "core/key_index.hpp"
+#include "core/pool_state.hpp"
+#include "core/rules.hpp"
+#include "core/slot_allocator.hpp"
+#include "core/store_offer.hpp"
+#include "core/use_counter.hpp"
+
+#include <tsl/robin_map.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace kvtide::core {
+
+/// Which chunks lie in which slots of the host pool, who needs them, and who
+/// goes first (SCHEMA 5). Moves no bytes. Deterministic; not thread-safe.
+class host_pool {
+public:
+  struct config {
+    std::size_t slots = 0;
+    eviction_policy policy = eviction_policy::lru;
+    /// A chunk is stored only from its n-th lookup on; 1 turns this off.
+    std::uint32_t store_threshold = 1;
+    /// Tokens per chunk of each group, for events.
+    std::vector<token_count> chunk_tokens;
+  };
+
+  enum class presence : std::uint8_t { miss, pending, hit };
+
+  host_pool(const config& cfg, const rules& rule);
+
+  host_pool(const host_pool&) = delete;
+  host_pool& operator=(const host_pool&) = delete;
+
+  // -- looking ----------------------------------------------------------------
+
+  /// Counts as a use of the key (SCHEMA 5.6), not as an access.
+  [[nodiscard]] presence lookup_key(const chunk_key& key);
+
+  /// Adds one to the key's use count, as `lookup_key` does.
+  void count_use(const chunk_key& key);
+
+  /// Looks without any effect.
+  [[nodiscard]] std::optional<slot_id> find(const chunk_key& key) const;
+
+  /// @pre `slot` came from `find` and the pool did not change since
+  [[nodiscard]] const pool_entry& entry(slot_id slot) const noexcept {
+    return entries_[slot];
+  }
+
+  /// Whether recency follows R12: one access per admission, and the place of a
+  /// key that becomes idle depends on its predecessor.
+  [[nodiscard]] bool recency_per_admission() const noexcept {
+    return recency_per_admission_;
+  }
+
+  // -- recency ----------------------------------------------------------------
+
+  /// One access to each key, from the last to the first.
+  void touch(std::span<const chunk_key> keys);
+
+  /// One access to one key; `slot` is what `find` says of it.
+  void touch(const chunk_key& key, std::optional<slot_id> slot);
+
+  /// Newest end of its list, without an access (R12). Callers go from the last
+  /// key to the first.
+  void move_to_newest(const chunk_key& key);
+
+  // -- stores -----------------------------------------------------------------
+
+  /// Gives slots to candidates that are not present in any form. All or
+  /// nothing, or the leading part that fits (R5).
+  [[nodiscard]] store_grant prepare_store(const store_offer& offer);
+
+  /// Ends a store. Keys that are not being written are skipped. After a
+  /// failure the entries are gone; with `still_copying` their slots stay out of
+  /// use until `release_slots`.
+  store_outcome complete_store(std::span<const chunk_key> keys, bool success,
+                               bool still_copying = false);
+
+  // -- loads ------------------------------------------------------------------
+
+  /// Pins every key, or none. With `mark_loading` they enter the set of chunks
+  /// that are being loaded.
+  [[nodiscard]] load_grant prepare_load(std::span<const chunk_key> keys,
+                                        bool mark_loading = false);
+
+  /// Unpins; removes the keys from the set of chunks being loaded. Keys that
+  /// are not pinned by a load are skipped.
+  /// @returns whether an entry became idle
+  bool complete_load(std::span<const chunk_key> keys);
+
+  // -- promises ---------------------------------------------------------------
+
+  /// Holds the entries in `slots` under a new promise (R11): always if no other
+  /// promise holds anything, else only if all promises together then hold at
+  /// most half of the slots.
+  /// @pre `promise` is not zero and not in use; every slot holds an entry that
+  ///      is not being written, none twice
+  /// @returns whether they are held
+  bool hold(promise_id promise, std::span<const slot_id> slots);
+
+  /// Ends a promise. Unknown ones are ignored.
+  /// @returns whether an entry became idle
+  bool release(promise_id promise);
+
+  // -- the whole --------------------------------------------------------------
+
+  /// Forgets entries, counts, promises and free slots. Slots in `running` (a
+  /// copy may still touch them) stay out of use until `release_slots`, except
+  /// under reference rules, which hand them out again (R9, S8).
+  void reset(std::span<const slot_id> running);
+
+  /// The last copy that could touch these slots has ended. Slots that are not
+  /// out of use are ignored.
+  /// @returns whether a slot became free
+  bool release_slots(std::span<const slot_id> slots);
+
+  /// Drains the events since the last call, in order.
+  [[nodiscard]] std::vector<cache_event> take_events();
+
+  [[nodiscard]] pool_state state() const;
+
+  [[nodiscard]] std::size_t slots() const noexcept {
+    return allocator_.slots();
+  }
+
+private:
+  /// What is needed only while an entry is being written.
+  struct write {
+    std::vector<std::int32_t> token_ids;
+    std::vector<chunk_ref> skipped;
+  };
+
+  struct fit;
+
+  fit fit_offer(const store_offer& offer);
+
+  void protect(const store_offer& offer);
+
+  void insert(const store_offer& offer, std::uint32_t candidate, slot_id slot);
+
+  void remember_skipped(const store_offer& offer, token_count settled);
+
+  void make_idle(slot_id slot);
+
+  bool unpin(slot_id slot);
+
+  void pin(slot_id slot);
+
+  bool leading_part_ = false;
+  bool recency_per_admission_ = false;
+  bool keep_running_slots_ = false;
+  std::uint32_t store_threshold_ = 1;
+  std::vector<token_count> chunk_tokens_;
+  entry_table entries_;
+  key_index<entry_table> index_;
+  std::unique_ptr<eviction_order> order_;
+  slot_allocator allocator_;
+  use_counter uses_;
+  std::size_t idle_ = 0;
+  std::size_t writing_ = 0;
+  std::size_t held_ = 0;
+  std::uint64_t mark_ = 0;
+  tsl::robin_map<slot_id, write> writes_;
+  tsl::robin_map<promise_id, std::vector<slot_id>> promises_;
+  std::vector<cache_event> events_;
+};
+
+} // namespace kvtide::core

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include "kvtide/ids.hpp"
+
+#include "core/host_pool.hpp"
+#include "core/key_list.hpp"
+#include "core/layout.hpp"
+#include "core/rules.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace kvtide::core {
+
+/// What a search needs to know of a request.
+struct search_input {
+  /// One view per group in configured order.
+  std::span<const key_view> keys;
+  /// Tokens that the device already has.
+  token_count local = 0;
+  /// Tokens whose ids are known.
+  token_count known = 0;
+  /// Chunks that are being written count as absent, chunks that are being
+  /// loaded do not defer (R7).
+  bool ignore_pending = false;
+};
+
+/// Chunks `first` to `last - 1` of one group.
+struct chunk_range {
+  std::size_t first = 0;
+  std::size_t last = 0;
+};
+
+/// Finds how much of a prompt the host pool has (SCHEMA 4.2). Looks every key
+/// up at most once per search, and keeps its memory between searches.
+/// Deterministic; not thread-safe.
+class hit_search {
+public:
+  /// Keeps references to all arguments.
+  /// @param watch_loading whether chunks that are being loaded defer
+  hit_search(const layout& shape, const rules& rule, host_pool& pool,
+         bool watch_loading);
+
+  /// @returns tokens behind `local` that can be loaded, or none: ask again
+  [[nodiscard]] std::optional<token_count> run(const search_input& in);
+
+  /// Which chunks of `group` a load of `tokens` tokens behind `in.local` reads:
+  /// those that overlap it and, in sliding groups, the window of the token that
+  /// follows it.
+  [[nodiscard]] chunk_range reads(const search_input& in, group_id group,
+                                  token_count tokens) const;
+
+  /// What the pool has for a key of the last search. Looks it up if the search
+  /// did not. Valid until the pool changes.
+  /// @pre `chunk < in.keys[group].size()`, same keys as in the last search
+  [[nodiscard]] std::optional<slot_id> slot_of(const search_input& in,
+                                               group_id group,
+                                               std::size_t chunk);
+
+private:
+  enum class verdict : std::uint8_t { found, nothing, later };
+
+  /// A state of the search: what `todo` is worked on and what was found.
+  struct progress;
+
+  host_pool::presence presence_of(const search_input& in, group_id group,
+                                  std::size_t chunk);
+
+  std::optional<std::size_t> prefix_scan(const search_input& in,
+                                         group_id group, chunk_range span);
+
+  std::optional<std::size_t> window_scan(const search_input& in,
+                                         group_id group, chunk_range span,
+                                         std::size_t width);
+
+  std::optional<token_count> fixed_point(const search_input& in,
+                                         token_count limit);
+
+  verdict visit(const search_input& in, group_id group, progress& now);
+
+  bool loading_defers(const search_input& in, token_count tokens);
+
+  const layout& shape_;
+  const rules& rule_;
+  host_pool& pool_;
+  bool watch_loading_;
+  /// Per group and chunk: slot, or one of two special numbers.
+  std::vector<std::vector<slot_id>> memo_;
+};
+
+} // namespace kvtide::core

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include "kvtide/ids.hpp"
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace kvtide::core {
+
+/// Hands out the slots of the host pool: never-used ones first, ascending from
+/// zero, then freed ones, last freed first. Keeps slots out of use that a copy
+/// may still touch.
+class slot_allocator {
+public:
+  explicit slot_allocator(std::size_t slots);
+
+  /// @pre `free() > 0`
+  [[nodiscard]] slot_id take();
+
+  /// @pre `slot` was taken
+  void give_back(slot_id slot);
+
+  /// Instead of `give_back`: out of use until `release`.
+  /// @pre `slot` was taken
+  void quarantine(slot_id slot);
+
+  /// @returns false if the slot was not out of use
+  bool release(slot_id slot);
+
+  /// All slots count as never used again. Those out of use stay so, and those
+  /// in `running` join them; slots out of range are ignored.
+  void restart(std::span<const slot_id> running);
+
+  /// As if new.
+  void clear();
+
+  [[nodiscard]] std::size_t free() const noexcept;
+
+  [[nodiscard]] std::size_t quarantined() const noexcept {
+    return quarantined_;
+  }
+
+  [[nodiscard]] std::size_t slots() const noexcept {
+    return slots_;
+  }
+
+private:
+  std::size_t slots_;
+  /// Slots below were used, or are out of use and were passed over.
+  std::size_t next_unused_ = 0;
+  std::vector<slot_id> freed_;
+  /// By slot; short if only low slots ever were out of use.
+  std::vector<bool> out_of_use_;
+  std::size_t quarantined_ = 0;
+  std::size_t taken_ = 0;
+};
+
+} // namespace kvtide::core
