@@ -10,11 +10,14 @@
 #include "kvtide/key.hpp"
 
 #include <cstdint>
-#include <optional>
+#include <limits>
 #include <string>
 #include <vector>
 
 namespace kvtide {
+
+/// A cap that caps nothing.
+inline constexpr token_count no_cap = std::numeric_limits<token_count>::max();
 
 /// A new request. Fails with `ec::duplicate_request` while one with the same id
 /// is tracked.
@@ -29,8 +32,8 @@ struct add_request {
   bool no_store = false;
   /// Store nothing beyond the prompt.
   bool prompt_only = false;
-  /// Store nothing beyond this many tokens; none means no cap.
-  std::optional<token_count> cap;
+  /// Store nothing beyond this many tokens.
+  token_count cap = no_cap;
   /// Kept for later use by eviction and `explain`.
   std::int32_t priority = 0;
   /// Seconds; zero means no limit. Kept for later use.

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// What a worker understands: plans from the scheduler, brackets from the rank
+/// side, completions from its device.
+
+#pragma once
+
+#include "messages/fwd.hpp"
+#include "messages/inspect.hpp"
+#include "messages/timer.hpp"
+
+#include <caf/meta/type_name.hpp>
+#include <caf/replies_to.hpp>
+#include <caf/typed_actor.hpp>
+
+#include <string>
+#include <vector>
+
+namespace kvtide::msg {
+
+// -- from the scheduler -------------------------------------------------------
+
+/// The part of a plan that compute of the step depends on.
+struct begin_step {
+  step_id step = 0;
+  std::vector<job> loads;
+  /// Stores of this very step that `flush` names.
+  std::vector<job> flushed_stores;
+  /// Jobs that must have ended before compute of the step writes (S5).
+  std::vector<job_id> flush;
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, begin_step& x) {
+  return f(caf::meta::type_name("begin_step"), x.step, x.loads,
+           x.flushed_stores, x.flush);
+}
+
+/// Stores that were planned in a step and are submitted at the start of the
+/// next one (S3), or earlier by the idle rule (S13).
+struct stores {
+  step_id step = 0;
+  std::vector<job> jobs;
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, stores& x) {
+  return f(caf::meta::type_name("stores"), x.step, x.jobs);
+}
+
+/// Simulated time moves to `now`. Answered by `ticked`.
+struct tick {
+  nanoseconds_t now = 0;
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, tick& x) {
+  return f(caf::meta::type_name("tick"), x.now);
+}
+
+// -- from the rank side -------------------------------------------------------
+
+/// Answered by `kv_registered`.
+struct register_kv {
+  kv_memory memory;
+};
+
+/// Answered by `kv_unregistered`.
+struct unregister_kv {};
+
+/// Asks for `step_ready`; carries the plan where the engine delivers it.
+struct await_step {
+  step_id step = 0;
+  std::string plan;
+};
+
+/// Compute of the step is enqueued on this rank.
+struct end_step {
+  step_id step = 0;
+  compute_events events;
+};
+
+// -- from the device ----------------------------------------------------------
+
+/// Answers `register_memory`.
+struct memory_registered {
+  std::uint64_t slots = 0;
+  std::uint64_t slot_bytes = 0;
+  /// Set if the memory was refused.
+  error reason;
+};
+
+/// Answers `unregister_memory`.
+struct memory_unregistered {};
+
+/// A copy job ended on this device.
+struct copy_done {
+  job_id job = 0;
+  bool ok = true;
+  /// Index of the first row that is not complete; only if not `ok`.
+  std::uint32_t first_failed_row = 0;
+  /// Why it failed; only if not `ok`.
+  std::string text;
+};
+
+/// Answers `make_fence`. With a host fence it comes when the fence is over.
+struct fence_made {
+  step_id step = 0;
+  fence wait_for;
+};
+
+/// Answers `device_tick`.
+struct device_ticked {
+  /// When something happens next, or the largest value for never.
+  nanoseconds_t next_due = 0;
+};
+
+} // namespace kvtide::msg
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::register_kv)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::unregister_kv)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::await_step)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::end_step)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::memory_registered)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::memory_unregistered)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::copy_done)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::fence_made)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::device_ticked)
+
+namespace kvtide {
+
+/// One per rank. Never decides what is copied, only when (S10).
+using gpu_worker_actor = caf::typed_actor<
+  // From the scheduler.
+  caf::reacts_to<msg::begin_step>, caf::reacts_to<msg::stores>,
+  caf::reacts_to<msg::tick>,
+  // From the rank side.
+  caf::reacts_to<msg::register_kv>, caf::reacts_to<msg::unregister_kv>,
+  caf::reacts_to<msg::await_step>, caf::reacts_to<msg::end_step>,
+  // From the device.
+  caf::reacts_to<msg::memory_registered>,
+  caf::reacts_to<msg::memory_unregistered>, caf::reacts_to<msg::copy_done>,
+  caf::reacts_to<msg::fence_made>, caf::reacts_to<msg::device_ticked>,
+  // From itself.
+  caf::reacts_to<msg::timer>>;
+
+} // namespace kvtide
