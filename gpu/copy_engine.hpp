@@ -19,13 +19,13 @@
 namespace kvtide::gpu {
 
 /// A moment that never comes.
-inline constexpr nanoseconds_t never =
-    std::numeric_limits<nanoseconds_t>::max();
+inline constexpr nanoseconds_t never
+  = std::numeric_limits<nanoseconds_t>::max();
 
 /// One contiguous piece of a job.
 struct fragment {
-  void *dst = nullptr;
-  const void *src = nullptr;
+  void* dst = nullptr;
+  const void* src = nullptr;
   std::uint64_t bytes = 0;
   /// Index in `job::rows` of the row that it belongs to; ascending in a job.
   std::uint32_t row = 0;
@@ -111,9 +111,9 @@ class copy_engine {
 public:
   copy_engine() = default;
 
-  copy_engine(const copy_engine &) = delete;
+  copy_engine(const copy_engine&) = delete;
 
-  copy_engine &operator=(const copy_engine &) = delete;
+  copy_engine& operator=(const copy_engine&) = delete;
 
   /// Waits for the copies that are running at this moment, not for the queue.
   /// Jobs that were not reported yet never will be.
@@ -129,12 +129,13 @@ public:
   /// job that failed has ended too (S5). For `fence_kind::host` each call
   /// leads to one report of `step`.
   [[nodiscard]] virtual fence make_fence(step_id step,
-                                         const std::vector<job_id> &jobs) = 0;
+                                         const std::vector<job_id>& jobs)
+    = 0;
 
   /// Appends what ended since the last call, in the order in which it is to
   /// be announced. A fence is never reported before the jobs it waits for.
-  virtual void poll(std::vector<completion> &done,
-                    std::vector<step_id> &fences) = 0;
+  virtual void poll(std::vector<completion>& done, std::vector<step_id>& fences)
+    = 0;
 
   /// Virtual clock: starts to move simulated time to `now`, never backwards.
   /// All that is due by then is copied by the engine's threads and announced

@@ -2,11 +2,12 @@
 
 #pragma once
 
-#include "gpu/copy_engine.hpp"
 #include "kvtide/ids.hpp"
 #include "kvtide/job.hpp"
 #include "kvtide/kv_memory.hpp"
 #include "kvtide/result.hpp"
+
+#include "gpu/copy_engine.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -24,7 +25,7 @@ enum class memory_domain : std::uint8_t {
 
 /// A host pool: `slots` places of `geometry::slot_bytes()` bytes each.
 struct slot_pool {
-  std::byte *base = nullptr;
+  std::byte* base = nullptr;
   std::uint32_t slots = 0;
 };
 
@@ -73,18 +74,18 @@ public:
   /// @returns `ec::none`, or `ec::invalid_argument` with a sentence that names
   ///          the ids if anything lies outside the registered memory or the
   ///          pool; `out` is then unchanged.
-  [[nodiscard]] error append_fragments(job_kind kind, const job_row &row,
+  [[nodiscard]] error append_fragments(job_kind kind, const job_row& row,
                                        std::uint32_t row_index, group_id group,
-                                       const slot_pool &pool,
-                                       std::vector<fragment> &out) const;
+                                       const slot_pool& pool,
+                                       std::vector<fragment>& out) const;
 
 private:
-  friend result<geometry> make_geometry(const kv_memory &, std::uint32_t,
+  friend result<geometry> make_geometry(const kv_memory&, std::uint32_t,
                                         std::uint32_t, memory_domain);
 
   /// A reference, ready for use: piece of block `b` at `base + b * stride`.
   struct piece {
-    std::byte *base = nullptr;
+    std::byte* base = nullptr;
     std::uint64_t stride = 0;
     std::uint64_t bytes = 0;
   };
@@ -106,7 +107,7 @@ private:
 /// @returns `ec::invalid_argument` with a sentence that names the tensor or
 ///          reference, or `ec::unsupported` if `domain` does not cover a
 ///          tensor's memory.
-[[nodiscard]] result<geometry> make_geometry(const kv_memory &memory,
+[[nodiscard]] result<geometry> make_geometry(const kv_memory& memory,
                                              std::uint32_t groups,
                                              std::uint32_t blocks_per_chunk,
                                              memory_domain domain);

@@ -5,6 +5,8 @@
 
 #pragma once
 
+#include "kvtide/result.hpp"
+
 #include "gpu/copy_engine.hpp"
 #include "gpu/host_event.hpp"
 
@@ -61,7 +63,9 @@ struct host_engine_config {
 /// met; a job that waits keeps those behind it on its stream waiting, as in
 /// CUDA. Fences are of kind `none` or `host`. A job that names an unknown event
 /// fails without a copy.
-[[nodiscard]] std::unique_ptr<copy_engine>
+/// @returns `ec::invalid_options` if the configuration is incomplete, or
+///          `ec::out_of_memory` if the system refuses a thread.
+[[nodiscard]] result<std::unique_ptr<copy_engine>>
 make_host_copy_engine(host_engine_config config);
 
 /// The virtual clock. A job starts at the latest of: the moment of `submit`,
@@ -80,7 +84,8 @@ make_host_copy_engine(host_engine_config config);
 ///
 /// The model writes the results of a compute that ends at E after all events
 /// before E were advanced (`advance(E - 1)`) and before `advance(E)`.
-[[nodiscard]] std::unique_ptr<copy_engine>
+/// @returns as `make_host_copy_engine`.
+[[nodiscard]] result<std::unique_ptr<copy_engine>>
 make_virtual_copy_engine(host_engine_config config);
 
 } // namespace kvtide::gpu

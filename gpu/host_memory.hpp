@@ -29,28 +29,32 @@ public:
   /// @returns `ec::out_of_memory` if that is more than the limit or the system
   ///          refuses.
   [[nodiscard]] static result<host_memory>
-  map(std::uint64_t bytes, const host_memory_options &opts = {});
+  map(std::uint64_t bytes, const host_memory_options& opts = {});
 
   host_memory() = default;
 
-  host_memory(host_memory &&other) noexcept;
+  host_memory(host_memory&& other) noexcept;
 
-  host_memory &operator=(host_memory &&other) noexcept;
+  host_memory& operator=(host_memory&& other) noexcept;
 
   ~host_memory();
 
   /// Null if empty.
-  [[nodiscard]] std::byte *data() const noexcept { return data_; }
+  [[nodiscard]] std::byte* data() const noexcept {
+    return data_;
+  }
 
-  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+  [[nodiscard]] std::uint64_t bytes() const noexcept {
+    return bytes_;
+  }
 
 private:
-  host_memory(std::byte *data, std::uint64_t bytes) noexcept
-      : data_(data), bytes_(bytes) {
+  host_memory(std::byte* data, std::uint64_t bytes) noexcept
+    : data_(data), bytes_(bytes) {
     // nop
   }
 
-  std::byte *data_ = nullptr;
+  std::byte* data_ = nullptr;
   std::uint64_t bytes_ = 0;
 };
 
