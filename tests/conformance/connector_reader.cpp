@@ -22,7 +22,8 @@ Value word(const std::string& text, const std::string& where,
       return value;
     known += (known.empty() ? "" : ", ") + std::string{name};
   }
-  throw unreadable{'\'' + where + "' is \"" + text + "\", want one of " + known};
+  throw unreadable{'\'' + where + "' is \"" + text + "\", want one of "
+                   + known};
 }
 
 group_options group(const json& value, const std::string& where) {
@@ -31,10 +32,10 @@ group_options group(const json& value, const std::string& where) {
   out.tokens_per_block = static_cast<std::int32_t>(
     in.number("tokens_per_block", 1, max_group_tokens));
   const auto& window = in.at("sliding_window_tokens");
-  out.sliding_window_tokens
-    = window.is_null() ? 0
-                       : static_cast<std::int32_t>(in.number(
-                         "sliding_window_tokens", 1, max_group_tokens));
+  out.sliding_window_tokens = window.is_null()
+                              ? 0
+                              : static_cast<std::int32_t>(in.number(
+                                "sliding_window_tokens", 1, max_group_tokens));
   out.draft = in.truth("eagle");
   in.finish();
   return out;
@@ -76,13 +77,11 @@ connector_reader::connector_reader(fields& config) {
   opts.policy = word<eviction_policy>(
     config.text("policy"), "policy",
     {{"lru", eviction_policy::lru}, {"arc", eviction_policy::arc}});
-  opts.store_threshold = static_cast<std::uint32_t>(
-    config.number("store_threshold", 1,
-                  std::numeric_limits<std::uint32_t>::max()));
-  opts.rules = word<rule_set>(
-    config.text("finished_rule"), "finished_rule",
-    {{"num_tokens", rule_set::reference},
-     {"committed", rule_set::reference_committed}});
+  opts.store_threshold = static_cast<std::uint32_t>(config.number(
+    "store_threshold", 1, std::numeric_limits<std::uint32_t>::max()));
+  opts.rules = word<rule_set>(config.text("finished_rule"), "finished_rule",
+                              {{"num_tokens", rule_set::reference},
+                               {"committed", rule_set::reference_committed}});
   auto shape = core::make_layout(opts);
   if (!shape)
     throw unreadable{shape.failure().text};
@@ -165,11 +164,9 @@ connector_call connector_reader::allocate(fields& line) {
     (void)line.at("hashed");
   }
   if (call.blocks.size() != call.hashed.size()
-      || !std::equal(call.blocks.begin(), call.blocks.end(),
-                     call.hashed.begin(),
-                     [](const auto& xs, const auto& ys) {
-                       return xs.size() == ys.size();
-                     }))
+      || !std::equal(
+        call.blocks.begin(), call.blocks.end(), call.hashed.begin(),
+        [](const auto& xs, const auto& ys) { return xs.size() == ys.size(); }))
     throw unreadable{"'hashed' has another shape than 'blocks'"};
   return call;
 }
@@ -264,8 +261,9 @@ json connector_reader::want(fields& expect, const std::string& op) {
   auto result = json::object();
   if (op == "lookup") {
     const auto& tokens = expect.at("tokens");
-    result["tokens"]
-      = tokens.is_null() ? json{} : json(expect.number("tokens", 0, max_tokens));
+    result["tokens"] = tokens.is_null()
+                       ? json{}
+                       : json(expect.number("tokens", 0, max_tokens));
     result["async"] = expect.truth("async");
   } else if (op == "step") {
     result["load_jobs"] = want_jobs(expect, "load_jobs");
@@ -306,9 +304,9 @@ json connector_reader::want_probe(fields& expect) {
   // A probe may name only some of its fields.
   auto result = json::object();
   if (const auto* tracked = expect.find("tracked"))
-    result["tracked"] = sorted(
-      to_each(*tracked, expect.path("tracked"),
-              [](const json& name, const auto& at) { return to_text(name, at); }));
+    result["tracked"] = sorted(to_each(
+      *tracked, expect.path("tracked"),
+      [](const json& name, const auto& at) { return to_text(name, at); }));
   if (const auto* jobs = expect.find("jobs"))
     result["jobs"] = want_pairs(*jobs, expect.path("jobs"), max_id, max_ranks);
   if (expect.find("pending_work") != nullptr)

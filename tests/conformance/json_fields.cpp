@@ -51,10 +51,10 @@ std::int64_t to_number(const json& value, const std::string& where,
                        std::int64_t min, std::int64_t max) {
   if (!value.is_number_integer())
     want("an integer", value, where);
-  const auto too_large = value.is_number_unsigned()
-                         && value.get<std::uint64_t>()
-                              > static_cast<std::uint64_t>(
-                                std::numeric_limits<std::int64_t>::max());
+  const auto too_large
+    = value.is_number_unsigned()
+   && value.get<std::uint64_t>()
+        > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   const auto number = too_large ? max : value.get<std::int64_t>();
   if (too_large || number < min || number > max)
     throw unreadable{quoted(where) + " is " + value.dump() + ", want "
@@ -99,8 +99,7 @@ const json* fields::find(std::string_view name) {
 }
 
 std::string fields::path(std::string_view name) const {
-  return where_.empty() ? std::string{name}
-                        : where_ + '.' + std::string{name};
+  return where_.empty() ? std::string{name} : where_ + '.' + std::string{name};
 }
 
 void fields::finish() const {

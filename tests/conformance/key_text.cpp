@@ -23,8 +23,7 @@ prefix_hash parse_hash(std::string_view text, const std::string& where) {
     good = error == std::errc{} && end == first + 2;
   }
   if (!good)
-    throw unreadable{'\'' + where
-                     + "' is not a hash of 1 to 64 bytes in hex"};
+    throw unreadable{'\'' + where + "' is not a hash of 1 to 64 bytes in hex"};
   return {bytes.data(), size};
 }
 

@@ -25,11 +25,9 @@ pool_reader::pool_reader(fields& config) {
   const auto& policy = config.text("policy");
   if (policy != "lru" && policy != "arc")
     throw unreadable{"'policy' is \"" + policy + "\", want one of lru, arc"};
-  opts.policy
-    = policy == "arc" ? eviction_policy::arc : eviction_policy::lru;
-  opts.store_threshold = static_cast<std::uint32_t>(
-    config.number("store_threshold", 1,
-                  std::numeric_limits<std::uint32_t>::max()));
+  opts.policy = policy == "arc" ? eviction_policy::arc : eviction_policy::lru;
+  opts.store_threshold = static_cast<std::uint32_t>(config.number(
+    "store_threshold", 1, std::numeric_limits<std::uint32_t>::max()));
   auto shape = core::make_layout(opts);
   if (!shape)
     throw unreadable{shape.failure().text};
@@ -98,11 +96,11 @@ json pool_reader::want(fields& expect, const std::string& op) const {
       in.finish();
     }
   } else if (op == "prepare_load") {
-    result["host_chunks"] = want_numbers(
-      expect.at("host_chunks"), expect.path("host_chunks"), max_block);
+    result["host_chunks"] = want_numbers(expect.at("host_chunks"),
+                                         expect.path("host_chunks"), max_block);
   } else if (op == "take_events") {
-    result["events"] = want_events(expect.at("events"), expect.path("events"),
-                                   max_groups);
+    result["events"]
+      = want_events(expect.at("events"), expect.path("events"), max_groups);
   } else if (op == "state") {
     result = want_state(expect);
   }
@@ -114,8 +112,7 @@ json pool_reader::want_state(fields& expect) const {
   for (const auto* name : {"free", "evictable", "writing"})
     result[name] = expect.number(name, 0, max_host_chunks);
   if (result_.opts.policy == eviction_policy::lru) {
-    result["lru"]
-      = want_keys(expect.at("lru"), expect.path("lru"), max_groups);
+    result["lru"] = want_keys(expect.at("lru"), expect.path("lru"), max_groups);
     return result;
   }
   auto in = fields{expect.at("arc"), expect.path("arc")};

@@ -11,7 +11,6 @@
 #include "kvtide/options.hpp"
 
 #include "core/layout.hpp"
-
 #include "tests/conformance/json_fields.hpp"
 
 #include <cstddef>

@@ -16,8 +16,7 @@ namespace kvtide::conformance {
 
 namespace {
 
-using level_reader
-  = std::variant<connector_reader, pool_reader, worker_reader>;
+using level_reader = std::variant<connector_reader, pool_reader, worker_reader>;
 
 level_reader read_config(fields& line, std::string& name) {
   name = line.text("name");

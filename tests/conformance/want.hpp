@@ -6,11 +6,14 @@
 
 #pragma once
 
+#include "kvtide/cache_event.hpp"
+
 #include "tests/conformance/json_fields.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace kvtide::conformance {
 
@@ -33,6 +36,9 @@ namespace kvtide::conformance {
 /// The list of `take_events`; the keys of a `stored` event are sorted.
 [[nodiscard]] json want_events(const json& value, const std::string& where,
                                std::size_t groups);
+
+/// What a runtime answered to `take_events`, in the same form.
+[[nodiscard]] json events_text(const std::vector<cache_event>& events);
 
 /// @returns `list` with its elements in ascending order
 [[nodiscard]] json sorted(json list);

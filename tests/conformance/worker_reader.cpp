@@ -43,16 +43,15 @@ json want_step(fields& expect) {
     result[name] = want_actions(expect.at(name), expect.path(name));
   result["deferred_after"] = want_numbers(
     expect.at("deferred_after"), expect.path("deferred_after"), max_id);
-  result["finished_receiving"]
-    = sorted(expect.each("finished_receiving", [](const json& name,
-                                                  const auto& at) {
-        return to_text(name, at);
-      }));
+  result["finished_receiving"] = sorted(
+    expect.each("finished_receiving", [](const json& name, const auto& at) {
+      return to_text(name, at);
+    }));
   const auto& report = expect.at("report");
   result["report"]
     = report.is_null()
-        ? json{}
-        : want_pairs(report, expect.path("report"), max_id, max_ranks);
+      ? json{}
+      : want_pairs(report, expect.path("report"), max_id, max_ranks);
   return result;
 }
 
