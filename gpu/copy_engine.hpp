@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// What a device does, whoever makes the copies: threads or a GPU.
+
+#pragma once
+
+#include "kvtide/error.hpp"
+#include "kvtide/ids.hpp"
+#include "kvtide/job.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace kvtide::gpu {
+
+/// A moment that never comes.
+inline constexpr nanoseconds_t never
+  = std::numeric_limits<nanoseconds_t>::max();
+
+/// One contiguous piece of a job.
+struct fragment {
+  void* dst = nullptr;
+  const void* src = nullptr;
+  std::uint64_t bytes = 0;
+  /// Index in `job::rows` of the row that it belongs to; ascending in a job.
+  std::uint32_t row = 0;
+};
+
+/// Says when the kernels of a step have ended.
+struct compute_event {
+  /// Real host engine: a handle of its `host_event_table`, zero for an event
+  /// that is already complete. Virtual engine: the simulated moment at which
+  /// the compute ends. CUDA: an event of the event pool.
+  std::uint64_t handle = 0;
+};
+
+/// One job as a batch of copies. The memory must stay valid until the job was
+/// reported by `poll` or the engine is gone.
+struct copy_job {
+  job_id id = 0;
+  /// A store writes its slots, a load reads them.
+  job_kind kind = job_kind::store;
+  /// May be empty; the job then still waits for its turn and is reported.
+  std::vector<fragment> fragments;
+  /// Host slots that the fragments touch.
+  std::vector<slot_id> slots;
+  /// Jobs that must have ended (done or failed) before this one starts. Ids
+  /// that are not in flight count as ended.
+  std::vector<job_id> after;
+  /// Events that must be complete before this job starts (S6).
+  std::vector<compute_event> after_events;
+};
+
+enum class copy_result : std::uint8_t {
+  /// All bytes were copied.
+  done,
+  /// Not all bytes were copied, and no copy of this job is running any more.
+  failed,
+};
+
+/// How one job ended. Every accepted job has exactly one.
+struct completion {
+  job_id job = 0;
+  copy_result result = copy_result::done;
+  /// If failed: rows before this one are complete.
+  std::uint32_t first_failed_row = 0;
+  /// Virtual engine: the simulated moment at which it ended; else zero.
+  nanoseconds_t due = 0;
+  /// If failed: one sentence for the log.
+  std::string text;
+};
+
+/// What compute has to wait for.
+enum class fence_kind : std::uint8_t {
+  /// Nothing is pending.
+  none,
+  /// The compute stream waits for `handle`: a CUDA event or, virtual engine,
+  /// the simulated moment at which all jobs will have ended.
+  event,
+  /// `poll` reports the step once all jobs have ended.
+  host,
+};
+
+struct fence {
+  fence_kind kind = fence_kind::none;
+  /// Meaningful for `fence_kind::event` only.
+  std::uint64_t handle = 0;
+};
+
+/// Tells the owner that `poll` has something. Called from any of the engine's
+/// threads, possibly more often than needed. It must not throw, must not call
+/// the engine, and must not wait for whoever owns it (G1).
+using wake_function = std::function<void()>;
+
+/// Makes copies in the background. No call blocks. All calls come from one
+/// thread at a time.
+///
+/// Order that every implementation keeps, besides `after` and `after_events`:
+/// a store starts after all earlier jobs on its slots have ended, a load after
+/// the last earlier store on its slots (S8). "Earlier" is the order of
+/// `submit`, not of the ids.
+///
+/// With a virtual clock a sequence of `submit` and `advance` calls alone
+/// decides what is announced, in which order, and which bytes are copied.
+class copy_engine {
+public:
+  copy_engine() = default;
+
+  copy_engine(const copy_engine&) = delete;
+
+  copy_engine& operator=(const copy_engine&) = delete;
+
+  /// Waits for the copies that are running at this moment, not for the queue.
+  /// Jobs that were not reported yet never will be.
+  virtual ~copy_engine();
+
+  /// Takes a job over.
+  /// @returns `ec::none`, or `ec::invalid_argument` if a job with this id is
+  ///          in flight; the call then has no effect. All other trouble is
+  ///          reported by `poll` as a failed job.
+  [[nodiscard]] virtual ec submit(copy_job job) = 0;
+
+  /// Binds a step to jobs. Ids that are not in flight count as ended, and a
+  /// job that failed has ended too (S5). For `fence_kind::host` each call
+  /// leads to one report of `step`.
+  [[nodiscard]] virtual fence make_fence(step_id step,
+                                         const std::vector<job_id>& jobs)
+    = 0;
+
+  /// Appends what ended since the last call, in the order in which it is to
+  /// be announced. A fence is never reported before the jobs it waits for.
+  virtual void poll(std::vector<completion>& done, std::vector<step_id>& fences)
+    = 0;
+
+  /// Virtual clock: starts to move simulated time to `now`, never backwards.
+  /// All that is due by then is copied by the engine's threads and announced
+  /// together once `advanced()` holds; `wake` tells when. A job submitted
+  /// later waits for the next `advance`, even if it is due at once. Other
+  /// engines: no effect.
+  virtual void advance(nanoseconds_t now) = 0;
+
+  /// Virtual clock: true if no thread has anything left to copy at this
+  /// moment. The owner awaits it before the model writes or reads memory and
+  /// before the next `submit` or `make_fence` after an `advance`. Other
+  /// engines: always true.
+  [[nodiscard]] virtual bool advanced() const = 0;
+
+  /// Virtual clock: the earliest simulated moment at which a copy starts or
+  /// ends that no `advance` has covered yet, or `never`. Other engines:
+  /// `never`.
+  [[nodiscard]] virtual nanoseconds_t next_due() const = 0;
+
+  /// Jobs that were submitted and not yet reported by `poll`.
+  [[nodiscard]] virtual std::size_t in_flight() const = 0;
+};
+
+} // namespace kvtide::gpu

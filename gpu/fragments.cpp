@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "gpu/fragments.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+namespace kvtide::gpu {
+
+std::uint64_t total_bytes(const std::vector<fragment>& fragments) noexcept {
+  std::uint64_t sum = 0;
+  for (const auto& part : fragments)
+    sum += part.bytes;
+  return sum;
+}
+
+std::uint64_t bytes_before_row(const std::vector<fragment>& fragments,
+                               std::uint32_t row) noexcept {
+  std::uint64_t sum = 0;
+  for (const auto& part : fragments) {
+    if (part.row >= row)
+      break;
+    sum += part.bytes;
+  }
+  return sum;
+}
+
+void copy_range(const std::vector<fragment>& fragments, std::uint64_t first,
+                std::uint64_t last) noexcept {
+  std::uint64_t begin = 0;
+  for (const auto& part : fragments) {
+    if (begin >= last)
+      return;
+    const auto end = begin + part.bytes;
+    const auto from = std::max(begin, first);
+    const auto to = std::min(end, last);
+    if (from < to)
+      std::memcpy(static_cast<std::byte*>(part.dst) + (from - begin),
+                  static_cast<const std::byte*>(part.src) + (from - begin),
+                  to - from);
+    begin = end;
+  }
+}
+
+nanoseconds_t copy_time(std::uint64_t bytes, nanoseconds_t latency,
+                        std::uint64_t bytes_per_second) noexcept {
+  if (bytes_per_second == 0)
+    return latency;
+  __extension__ using wide = unsigned __int128;
+  const auto span
+    = (wide{bytes} * 1'000'000'000u + bytes_per_second - 1) / bytes_per_second;
+  if (span >= static_cast<wide>(never))
+    return never;
+  return later_by(latency, static_cast<nanoseconds_t>(span));
+}
+
+nanoseconds_t later_by(nanoseconds_t moment, nanoseconds_t span) noexcept {
+  return span >= never - moment ? never : moment + span;
+}
+
+} // namespace kvtide::gpu
