@@ -66,7 +66,7 @@ public:
     bool enable_prefix_caching = true;
   };
 
-  /// `rule` must outlive the cache; `rules_of` gives such a reference.
+  /// `rule` must outlive the cache; the constants of core/rules.hpp do.
   cache(const config& cfg, layout shape, const rules& rule);
 
   cache(const cache&) = delete;

@@ -8,11 +8,13 @@
 #include "kvtide/ids.hpp"
 #include "kvtide/key.hpp"
 
+#include "core/key_list.hpp"
 #include "core/pool_state.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace kvtide::core {
@@ -32,6 +34,8 @@ struct pool_entry {
   std::uint64_t mark = 0;
   /// In the set of chunks that are being loaded (SCHEMA 4.2).
   bool loading = false;
+  /// Index of the chunk in every request that has its key.
+  std::uint32_t chunk = 0;
   /// First token that is really there (R4).
   token_count first_token = 0;
   chunk_key key;
@@ -40,6 +44,24 @@ struct pool_entry {
 };
 
 using entry_table = std::vector<pool_entry>;
+
+/// Which entries must stay while room is made.
+struct protection {
+  /// Entries with this mark.
+  std::uint64_t mark = 0;
+  /// Entries of this request, one view per group; may be empty.
+  std::span<const key_view> keys;
+
+  [[nodiscard]] bool covers(const pool_entry& entry) const noexcept {
+    if (entry.mark == mark)
+      return true;
+    if (entry.key.group >= keys.size())
+      return false;
+    const auto& view = keys[entry.key.group];
+    return entry.chunk < view.size()
+           && view.hash(entry.chunk) == entry.key.hash;
+  }
+};
 
 /// Keeps entries in the order in which they would be evicted. Knows slots and
 /// lists, not free slots or events.
@@ -76,12 +98,15 @@ public:
   /// Newest end of its own list; no access (R12).
   virtual void move_to_newest(slot_id slot) = 0;
 
-  /// Takes `n` idle entries whose mark differs from `mark` out of the lists and
-  /// appends their slots to `out` in the order of eviction.
-  /// @returns false, with nothing changed, if there are not enough.
-  virtual bool evict(std::size_t n, std::uint64_t mark,
-                     std::vector<slot_id>& out)
+  /// Appends up to `n` idle entries that are not protected to `out`, in the
+  /// order in which they would go. Fewer if there are not enough. Asking for
+  /// less gives the beginning of the same list.
+  virtual void pick(std::size_t n, const protection& keep,
+                    std::vector<slot_id>& out) const
     = 0;
+
+  /// Takes entries out of the lists that `pick` named, in its order.
+  virtual void evict(std::span<const slot_id> slots) = 0;
 
   virtual void clear() = 0;
 

@@ -51,8 +51,12 @@ public:
   /// Counts as a use of the key (SCHEMA 5.6), not as an access.
   [[nodiscard]] presence lookup_key(const chunk_key& key);
 
-  /// Adds one to the key's use count, as `lookup_key` does.
-  void count_use(const chunk_key& key);
+  /// Adds one to the use count of a request's key, as `lookup_key` does.
+  void count_use(std::span<const key_view> keys, group_id group,
+                 std::size_t chunk) {
+    if (store_threshold_ > 1)
+      uses_.add(keys[group][chunk]);
+  }
 
   /// Looks without any effect.
   [[nodiscard]] std::optional<slot_id> find(const chunk_key& key) const;
@@ -74,7 +78,8 @@ public:
   void touch(std::span<const chunk_key> keys);
 
   /// One access to one key; `slot` is what `find` says of it.
-  void touch(const chunk_key& key, std::optional<slot_id> slot);
+  void touch(const key_view& keys, std::size_t chunk,
+             std::optional<slot_id> slot);
 
   /// Newest end of its list, without an access (R12). Callers go from the last
   /// key to the first.
@@ -146,21 +151,33 @@ private:
     std::vector<chunk_ref> skipped;
   };
 
-  struct fit;
+  /// Candidates of one offer, sorted by what the pool has of them.
+  struct sorting {
+    /// Absent ones: indices of candidates.
+    std::vector<std::uint32_t> wanted;
+    /// Those that another job is writing.
+    std::vector<store_grant::chunk> pending;
+  };
 
-  fit fit_offer(const store_offer& offer);
+  [[nodiscard]] sorting sort(const store_offer& offer);
 
-  void protect(const store_offer& offer);
+  token_count shrink_to(const store_offer& offer, std::size_t room,
+                        std::vector<std::uint32_t>& wanted) const;
 
-  void insert(const store_offer& offer, std::uint32_t candidate, slot_id slot);
+  void evict(std::span<const slot_id> slots, std::vector<chunk_key>& out);
 
-  void remember_skipped(const store_offer& offer, token_count settled);
+  bool insert(const store_offer& offer, const store_candidate& what,
+              slot_id slot);
 
-  void make_idle(slot_id slot);
+  void publish(slot_id slot, cache_event& out);
+
+  void unpublish(slot_id slot, bool still_copying, store_outcome& out);
+
+  void pin(slot_id slot);
 
   bool unpin(slot_id slot);
 
-  void pin(slot_id slot);
+  void make_idle(slot_id slot);
 
   bool leading_part_ = false;
   bool recency_per_admission_ = false;

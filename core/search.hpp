@@ -46,6 +46,9 @@ public:
   hit_search(const layout& shape, const rules& rule, host_pool& pool,
          bool watch_loading);
 
+  /// Forgets what earlier searches saw. `run` does it by itself.
+  void begin(std::span<const key_view> keys);
+
   /// @returns tokens behind `local` that can be loaded, or none: ask again
   [[nodiscard]] std::optional<token_count> run(const search_input& in);
 
@@ -55,33 +58,42 @@ public:
   [[nodiscard]] chunk_range reads(const search_input& in, group_id group,
                                   token_count tokens) const;
 
-  /// What the pool has for a key of the last search. Looks it up if the search
-  /// did not. Valid until the pool changes.
-  /// @pre `chunk < in.keys[group].size()`, same keys as in the last search
-  [[nodiscard]] std::optional<slot_id> slot_of(const search_input& in,
+  /// What the pool has for a key, looked up unless that happened since `begin`.
+  /// @pre `keys` as given to `begin`, the pool did not change since,
+  ///      `chunk < keys[group].size()`
+  [[nodiscard]] std::optional<slot_id> slot_of(std::span<const key_view> keys,
                                                group_id group,
                                                std::size_t chunk);
 
 private:
-  enum class verdict : std::uint8_t { found, nothing, later };
-
-  /// A state of the search: what `todo` is worked on and what was found.
+  /// Where one fixed-point search stands (SCHEMA 4.2).
   struct progress;
 
-  host_pool::presence presence_of(const search_input& in, group_id group,
-                                  std::size_t chunk);
-
-  std::optional<std::size_t> prefix_scan(const search_input& in,
-                                         group_id group, chunk_range span);
-
-  std::optional<std::size_t> window_scan(const search_input& in,
-                                         group_id group, chunk_range span,
-                                         std::size_t width);
+  /// How many chunks a scan found; none if it met a pending one.
+  using scan_result = std::optional<std::size_t>;
 
   std::optional<token_count> fixed_point(const search_input& in,
                                          token_count limit);
 
-  verdict visit(const search_input& in, group_id group, progress& now);
+  bool visit(const search_input& in, group_id group, progress& now);
+
+  host_pool::presence look_at(const search_input& in, group_id group,
+                              std::size_t chunk);
+
+  scan_result prefix_scan(const search_input& in, group_id group,
+                          chunk_range span);
+
+  scan_result window_scan(const search_input& in, group_id group,
+                          chunk_range span, std::size_t width);
+
+  /// What stands against a hit: where the lowest chunk begins that the load
+  /// cannot read, and whether it would read one that is being written.
+  struct fault {
+    token_count tokens = all_tokens;
+    bool pending = false;
+  };
+
+  fault find_fault(const search_input& in, token_count tokens);
 
   bool loading_defers(const search_input& in, token_count tokens);
 
@@ -91,6 +103,8 @@ private:
   bool watch_loading_;
   /// Per group and chunk: slot, or one of two special numbers.
   std::vector<std::vector<slot_id>> memo_;
+  /// Per group: its draft chunk was dropped already.
+  std::vector<bool> popped_;
 };
 
 } // namespace kvtide::core

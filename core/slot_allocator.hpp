@@ -37,7 +37,9 @@ public:
   /// As if new.
   void clear();
 
-  [[nodiscard]] std::size_t free() const noexcept;
+  [[nodiscard]] std::size_t free() const noexcept {
+    return slots_ - taken_ - quarantined_;
+  }
 
   [[nodiscard]] std::size_t quarantined() const noexcept {
     return quarantined_;
@@ -48,6 +50,8 @@ public:
   }
 
 private:
+  void mark_out_of_use(slot_id slot);
+
   std::size_t slots_;
   /// Slots below were used, or are out of use and were passed over.
   std::size_t next_unused_ = 0;

@@ -70,8 +70,7 @@ struct store_grant {
 
   /// Candidates with `end_tokens` at or below this are settled: accepted, or
   /// skipped because somebody stores or stored them. The others were refused
-  /// and may be offered again. `all_tokens` if nothing was refused; zero if
-  /// everything was.
+  /// and may be offered again. `all_tokens` if nothing was refused.
   token_count settled_tokens = all_tokens;
 
   /// What is to be stored, in the order of the candidates.
@@ -100,6 +99,8 @@ struct load_grant {
   std::vector<slot_id> slots;
   /// Index of the first key that is absent or still being written (R13).
   std::optional<std::size_t> absent;
+  /// The end of a promise made an entry idle.
+  bool gained = false;
 
   [[nodiscard]] bool ok() const noexcept {
     return !absent;

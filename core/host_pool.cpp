@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "core/host_pool.hpp"
+
+#include "core/arc_lists.hpp"
+#include "core/lru_list.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+namespace kvtide::core {
+
+namespace {
+
+/// What the offer says of the chunk before a candidate.
+std::optional<chunk_key> parent_of(const store_offer& offer,
+                                   const store_candidate& what) {
+  const auto group = what.key.group;
+  if (what.parent || what.chunk == 0 || group >= offer.keys.size()
+      || what.chunk > offer.keys[group].size())
+    return what.parent;
+  return offer.keys[group][what.chunk - 1];
+}
+
+} // namespace
+
+host_pool::host_pool(const config& cfg, const rules& rule)
+  : leading_part_(rule.store_leading_part),
+    recency_per_admission_(rule.recency_per_admission),
+    keep_running_slots_(rule.reset_keeps_running_slots),
+    store_threshold_(cfg.store_threshold),
+    chunk_tokens_(cfg.chunk_tokens),
+    index_(entries_),
+    allocator_(cfg.slots) {
+  if (cfg.policy == eviction_policy::arc)
+    order_ = std::make_unique<arc_lists>(entries_, cfg.slots,
+                                         rule.arc_falls_back_to_t1);
+  else
+    order_ = std::make_unique<lru_list>(entries_);
+}
+
+// -- looking ------------------------------------------------------------------
+
+host_pool::presence host_pool::lookup_key(const chunk_key& key) {
+  if (store_threshold_ > 1)
+    uses_.add(key);
+  const auto slot = index_.find(key);
+  if (!slot)
+    return presence::miss;
+  return entries_[*slot].count == pool_entry::writing ? presence::pending
+                                                      : presence::hit;
+}
+
+std::optional<slot_id> host_pool::find(const chunk_key& key) const {
+  return index_.find(key);
+}
+
+// -- recency ------------------------------------------------------------------
+
+void host_pool::touch(std::span<const chunk_key> keys) {
+  for (auto i = keys.size(); i > 0; --i) {
+    if (const auto slot = index_.find(keys[i - 1]))
+      order_->touch(*slot);
+    else
+      order_->touch_absent(keys[i - 1]);
+  }
+}
+
+void host_pool::touch(const key_view& keys, std::size_t chunk,
+                      std::optional<slot_id> slot) {
+  if (slot)
+    order_->touch(*slot);
+  else
+    order_->touch_absent(keys[chunk]);
+}
+
+void host_pool::move_to_newest(const chunk_key& key) {
+  if (const auto slot = index_.find(key))
+    order_->move_to_newest(*slot);
+}
+
+// -- stores -------------------------------------------------------------------
+
+store_grant host_pool::prepare_store(const store_offer& offer) {
+  auto out = store_grant{};
+  auto [wanted, pending] = sort(offer);
+  if (wanted.size() > allocator_.free()) {
+    auto keep = protection{mark_, {}};
+    if (leading_part_) // R5
+      keep.keys = offer.keys;
+    auto victims = std::vector<slot_id>{};
+    order_->pick(wanted.size() - allocator_.free(), keep, victims);
+    const auto room = allocator_.free() + victims.size();
+    if (room < wanted.size())
+      out.settled_tokens = shrink_to(offer, room, wanted);
+    if (wanted.size() > allocator_.free()) {
+      victims.resize(wanted.size() - allocator_.free());
+      evict(victims, out.evicted);
+    }
+  }
+  for (const auto at : wanted) {
+    const auto slot = allocator_.take();
+    if (insert(offer, offer.candidates[at], slot))
+      out.accepted.push_back({at, slot});
+    else
+      allocator_.give_back(slot);
+  }
+  for (const auto& skip : pending) {
+    const auto& what = offer.candidates[skip.candidate];
+    if (what.end_tokens <= out.settled_tokens) // R8
+      writes_[skip.slot].skipped.push_back(
+        {offer.request, what.key.group, what.chunk});
+  }
+  return out;
+}
+
+host_pool::sorting host_pool::sort(const store_offer& offer) {
+  auto out = sorting{};
+  ++mark_;
+  for (std::uint32_t at = 0; at < offer.candidates.size(); ++at) {
+    const auto& key = offer.candidates[at].key;
+    if (store_threshold_ > 1 && uses_.count(key) < store_threshold_)
+      continue;
+    const auto slot = index_.find(key);
+    if (!slot) {
+      out.wanted.push_back(at);
+      continue;
+    }
+    entries_[*slot].mark = mark_;
+    if (entries_[*slot].count == pool_entry::writing)
+      out.pending.push_back({at, *slot});
+  }
+  return out;
+}
+
+/// Cuts `wanted` down to what `room` slots can take.
+/// @returns up to which token the candidates are then settled
+token_count host_pool::shrink_to(const store_offer& offer, std::size_t room,
+                                 std::vector<std::uint32_t>& wanted) const {
+  assert(room < wanted.size());
+  if (!leading_part_) { // R5
+    wanted.clear();
+    return 0;
+  }
+  auto ends = std::vector<token_count>{};
+  ends.reserve(wanted.size());
+  for (const auto at : wanted)
+    ends.push_back(offer.candidates[at].end_tokens);
+  const auto first_out = ends.begin() + static_cast<std::ptrdiff_t>(room);
+  std::nth_element(ends.begin(), first_out, ends.end());
+  const auto settled = *first_out - 1;
+  std::erase_if(wanted, [&](std::uint32_t at) {
+    return offer.candidates[at].end_tokens > settled;
+  });
+  return settled;
+}
+
+void host_pool::evict(std::span<const slot_id> slots,
+                      std::vector<chunk_key>& out) {
+  order_->evict(slots);
+  out.reserve(slots.size());
+  for (const auto slot : slots) {
+    auto& gone = entries_[slot];
+    out.push_back(gone.key);
+    index_.erase(slot);
+    gone.count = pool_entry::absent;
+    allocator_.give_back(slot);
+  }
+  idle_ -= slots.size();
+  auto event = cache_event{};
+  event.kind = cache_event::kind_t::removed;
+  event.removed = out;
+  events_.push_back(std::move(event));
+}
+
+/// @returns false if the offer named the same key before
+bool host_pool::insert(const store_offer& offer, const store_candidate& what,
+                       slot_id slot) {
+  if (slot >= entries_.size())
+    entries_.resize(std::size_t{slot} + 1);
+  auto& fresh = entries_[slot];
+  fresh.key = what.key;
+  if (!index_.insert(slot))
+    return false;
+  fresh.count = pool_entry::writing;
+  fresh.holds = 0;
+  fresh.loading = false;
+  fresh.chunk = what.chunk;
+  fresh.first_token = what.first_token;
+  fresh.parent = parent_of(offer, what);
+  writes_[slot].token_ids = what.token_ids;
+  order_->inserted(slot);
+  ++writing_;
+  return true;
+}
+
+store_outcome host_pool::complete_store(std::span<const chunk_key> keys,
+                                        bool success, bool still_copying) {
+  auto out = store_outcome{};
+  auto event = cache_event{};
+  for (const auto& key : keys) {
+    const auto slot = index_.find(key);
+    if (!slot || entries_[*slot].count != pool_entry::writing)
+      continue;
+    --writing_;
+    if (success)
+      publish(*slot, event);
+    else
+      unpublish(*slot, still_copying, out);
+  }
+  if (!event.stored.empty()) {
+    out.gained = true;
+    events_.push_back(std::move(event));
+  }
+  return out;
+}
+
+void host_pool::publish(slot_id slot, cache_event& out) {
+  auto& done = entries_[slot];
+  const auto group = done.key.group;
+  auto pos = writes_.find(slot);
+  out.stored.push_back(
+    {done.key, done.parent, std::move(pos.value().token_ids),
+     group < chunk_tokens_.size() ? chunk_tokens_[group] : 0});
+  writes_.erase(pos);
+  done.count = pool_entry::idle;
+  make_idle(slot);
+}
+
+void host_pool::unpublish(slot_id slot, bool still_copying,
+                          store_outcome& out) {
+  auto pos = writes_.find(slot);
+  const auto& skipped = pos->second.skipped;
+  out.skipped.insert(out.skipped.end(), skipped.begin(), skipped.end());
+  writes_.erase(pos);
+  order_->erased(slot);
+  index_.erase(slot);
+  entries_[slot].count = pool_entry::absent;
+  if (still_copying) { // S8
+    allocator_.quarantine(slot);
+  } else {
+    allocator_.give_back(slot);
+    out.gained = true;
+  }
+}
+
+// -- loads --------------------------------------------------------------------
+
+load_grant host_pool::prepare_load(std::span<const chunk_key> keys,
+                                   bool mark_loading) {
+  auto out = load_grant{};
+  out.slots.reserve(keys.size());
+  for (const auto& key : keys) {
+    const auto slot = index_.find(key);
+    if (!slot || entries_[*slot].count == pool_entry::writing) {
+      out.absent = out.slots.size();
+      out.slots.clear();
+      return out;
+    }
+    out.slots.push_back(*slot);
+  }
+  for (const auto slot : out.slots) {
+    pin(slot);
+    if (mark_loading)
+      entries_[slot].loading = true;
+  }
+  return out;
+}
+
+bool host_pool::complete_load(std::span<const chunk_key> keys) {
+  auto gained = false;
+  for (const auto& key : keys) {
+    const auto slot = index_.find(key);
+    if (!slot)
+      continue;
+    auto& read = entries_[*slot];
+    if (read.count <= static_cast<std::int32_t>(read.holds))
+      continue;
+    read.loading = false;
+    gained = unpin(*slot) || gained;
+  }
+  return gained;
+}
+
+// -- promises -----------------------------------------------------------------
+
+bool host_pool::hold(promise_id promise, std::span<const slot_id> slots) {
+  assert(promise != 0);
+  assert(!promises_.contains(promise));
+  const auto added = static_cast<std::size_t>(
+    std::count_if(slots.begin(), slots.end(),
+                  [&](slot_id slot) { return entries_[slot].holds == 0; }));
+  if (held_ > 0 && held_ + added > this->slots() / 2) // R11
+    return false;
+  for (const auto slot : slots) {
+    assert(entries_[slot].count >= pool_entry::idle);
+    pin(slot);
+    if (entries_[slot].holds++ == 0)
+      ++held_;
+  }
+  promises_[promise].assign(slots.begin(), slots.end());
+  return true;
+}
+
+bool host_pool::release(promise_id promise) {
+  const auto pos = promises_.find(promise);
+  if (pos == promises_.end())
+    return false;
+  const auto slots = std::move(pos.value());
+  promises_.erase(pos);
+  auto gained = false;
+  for (const auto slot : slots) {
+    if (--entries_[slot].holds == 0)
+      --held_;
+    gained = unpin(slot) || gained;
+  }
+  return gained;
+}
+
+// -- the whole ----------------------------------------------------------------
+
+void host_pool::reset(std::span<const slot_id> running) {
+  index_.clear();
+  order_->clear();
+  entries_.clear();
+  writes_.clear();
+  promises_.clear();
+  idle_ = 0;
+  writing_ = 0;
+  held_ = 0;
+  if (keep_running_slots_) // R9
+    allocator_.restart(running);
+  else
+    allocator_.clear();
+}
+
+bool host_pool::release_slots(std::span<const slot_id> slots) {
+  auto gained = false;
+  for (const auto slot : slots)
+    gained = allocator_.release(slot) || gained;
+  return gained;
+}
+
+std::vector<cache_event> host_pool::take_events() {
+  return std::exchange(events_, {});
+}
+
+pool_state host_pool::state() const {
+  auto out = pool_state{};
+  out.free = allocator_.free();
+  out.evictable = idle_;
+  out.writing = writing_;
+  out.busy = index_.size() - idle_ - writing_;
+  out.quarantined = allocator_.quarantined();
+  out.held = held_;
+  order_->describe(out);
+  return out;
+}
+
+// -- helpers ------------------------------------------------------------------
+
+void host_pool::pin(slot_id slot) {
+  auto& entry = entries_[slot];
+  assert(entry.count >= pool_entry::idle);
+  if (entry.count++ == pool_entry::idle) {
+    --idle_;
+    order_->became_busy(slot);
+  }
+}
+
+/// @returns whether the entry became idle
+bool host_pool::unpin(slot_id slot) {
+  assert(entries_[slot].count > pool_entry::idle);
+  if (--entries_[slot].count != pool_entry::idle)
+    return false;
+  make_idle(slot);
+  return true;
+}
+
+void host_pool::make_idle(slot_id slot) {
+  ++idle_;
+  if (!recency_per_admission_) {
+    order_->became_idle(slot);
+    return;
+  }
+  auto newer = std::optional<slot_id>{}; // R12
+  if (const auto& parent = entries_[slot].parent)
+    newer = index_.find(*parent);
+  if (newer && entries_[*newer].count != pool_entry::idle)
+    newer.reset();
+  order_->became_idle_behind(slot, newer);
+}
+
+} // namespace kvtide::core

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include "core/eviction_policy.hpp"
+#include "core/slot_list.hpp"
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace kvtide::core {
+
+/// Least recently used (SCHEMA 5.7). Only idle entries are in the list.
+class lru_list final : public eviction_order {
+public:
+  /// `entries` must outlive the list.
+  explicit lru_list(const entry_table& entries) : entries_(entries) {
+    // nop
+  }
+
+  void inserted(slot_id slot) override;
+  void erased(slot_id slot) override;
+  void became_idle(slot_id slot) override;
+  void became_idle_behind(slot_id slot, std::optional<slot_id> newer) override;
+  void became_busy(slot_id slot) override;
+  void touch(slot_id slot) override;
+  void touch_absent(const chunk_key& key) override;
+  void move_to_newest(slot_id slot) override;
+  void pick(std::size_t n, const protection& keep,
+            std::vector<slot_id>& out) const override;
+  void evict(std::span<const slot_id> slots) override;
+  void clear() override;
+  void describe(pool_state& out) const override;
+
+private:
+  const entry_table& entries_;
+  slot_list idle_;
+};
+
+/// The keys of a list from the oldest to the newest.
+[[nodiscard]] std::vector<chunk_key> keys_of(const slot_list& list,
+                                             const entry_table& entries);
+
+} // namespace kvtide::core

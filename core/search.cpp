@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "core/search.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <limits>
+
+namespace kvtide::core {
+
+namespace {
+
+/// Special numbers in the memo.
+constexpr auto unknown = std::numeric_limits<slot_id>::max();
+constexpr auto absent = unknown - 1;
+
+std::size_t ceil_div(token_count tokens, token_count chunk_tokens) {
+  return static_cast<std::size_t>((tokens + chunk_tokens - 1) / chunk_tokens);
+}
+
+std::size_t floor_div(token_count tokens, token_count chunk_tokens) {
+  return static_cast<std::size_t>(tokens / chunk_tokens);
+}
+
+token_count tokens_of(std::size_t chunks, token_count chunk_tokens) {
+  return static_cast<token_count>(chunks) * chunk_tokens;
+}
+
+} // namespace
+
+struct hit_search::progress {
+  /// Where the next pass starts in the search order; its size: no next pass.
+  std::size_t todo = 0;
+  token_count limit = 0;
+  token_count best = 0;
+  bool deferred = false;
+  bool seen_sliding = false;
+};
+
+hit_search::hit_search(const layout& shape, const rules& rule, host_pool& pool,
+                       bool watch_loading)
+  : shape_(shape),
+    rule_(rule),
+    pool_(pool),
+    watch_loading_(watch_loading),
+    memo_(shape.groups.size()) {
+  // nop
+}
+
+void hit_search::begin(std::span<const key_view> keys) {
+  assert(keys.size() == shape_.groups.size());
+  for (std::size_t group = 0; group < keys.size(); ++group)
+    memo_[group].assign(keys[group].size(), unknown);
+}
+
+std::optional<token_count> hit_search::run(const search_input& in) {
+  begin(in.keys);
+  auto found = fixed_point(in, in.known - (shape_.any_sliding ? 1 : 0));
+  while (rule_.search_verifies_load && found && *found > 0) { // R13
+    const auto wrong = find_fault(in, *found);
+    if (wrong.tokens < in.local + *found)
+      found = fixed_point(in, wrong.tokens);
+    else if (wrong.pending)
+      return std::nullopt;
+    else
+      break;
+  }
+  if (!found || *found == 0)
+    return found;
+  if (watch_loading_ && !in.ignore_pending // R7
+      && loading_defers(in, *found))
+    return std::nullopt;
+  if (rule_.leave_one_token) // R16
+    found = std::max<token_count>(0,
+                                  std::min(*found, in.known - 1 - in.local));
+  return found;
+}
+
+chunk_range hit_search::reads(const search_input& in, group_id group,
+                              token_count tokens) const {
+  const auto& shape = shape_.groups[group];
+  const auto end = in.local + tokens;
+  auto first = in.local;
+  if (shape.sliding())
+    first = std::max(first, end - shape.window_tokens + 1);
+  if (first >= end)
+    return {};
+  return {floor_div(first, shape.chunk_tokens),
+          std::min(ceil_div(end, shape.chunk_tokens), in.keys[group].size())};
+}
+
+std::optional<slot_id> hit_search::slot_of(std::span<const key_view> keys,
+                                           group_id group, std::size_t chunk) {
+  auto& known = memo_[group][chunk];
+  if (known == unknown)
+    known = pool_.find(keys[group][chunk]).value_or(absent);
+  return known != absent ? std::optional{known} : std::nullopt;
+}
+
+// -- the fixed point ----------------------------------------------------------
+
+std::optional<token_count> hit_search::fixed_point(const search_input& in,
+                                                   token_count limit) {
+  const auto& order = shape_.search_order;
+  popped_.assign(shape_.groups.size(), false);
+  auto now = progress{};
+  now.limit = limit;
+  while (now.todo < order.size()) {
+    const auto first = now.todo;
+    now.todo = order.size();
+    now.seen_sliding = false;
+    for (auto at = first; at < order.size(); ++at)
+      if (!visit(in, order[at], now))
+        return 0;
+  }
+  return now.deferred ? std::nullopt : std::optional{now.best};
+}
+
+/// One turn of the loop in SCHEMA 4.2, steps 1 to 10.
+/// @returns false if the whole search answers 0
+bool hit_search::visit(const search_input& in, group_id group, progress& now) {
+  const auto& shape = shape_.groups[group];
+  const auto chunk = shape.chunk_tokens;
+  const auto keys = in.keys[group].size();
+  const auto keyed = tokens_of(keys, chunk);
+  const auto first = shape.draft && !popped_[group];
+  now.limit = std::min(now.limit, keyed);
+  if (now.limit - in.local < chunk)
+    return false;
+  auto reach = now.limit;
+  if (first && (shape.sliding() || rule_.draft_search_goes_further)) // R14
+    reach = std::min(now.limit + chunk, keyed);
+  const auto span = chunk_range{floor_div(in.local, chunk),
+                                std::min(ceil_div(reach, chunk), keys)};
+  const auto found
+    = shape.sliding()
+        ? window_scan(in, group, span, shape.window_chunks + (first ? 1 : 0))
+        : prefix_scan(in, group, span);
+  if (!found) {
+    now.deferred = true;
+  } else {
+    auto chunks = *found;
+    if (chunks == 0)
+      return false;
+    if (first) {
+      --chunks;
+      popped_[group] = true;
+    }
+    now.limit = std::min(now.limit, tokens_of(span.first + chunks, chunk));
+  }
+  const auto tokens = now.limit - in.local;
+  if (tokens < chunk)
+    return false;
+  if (tokens < now.best) {
+    const auto& order = shape_.search_order;
+    if (!shape.draft)
+      popped_.assign(popped_.size(), false);
+    if (now.deferred) {
+      now.deferred = false;
+      now.todo = 0;
+    } else if (now.seen_sliding && now.todo == order.size()) {
+      now.todo = static_cast<std::size_t>(
+        std::find_if(order.begin(), order.end(),
+                     [&](group_id g) { return shape_.groups[g].sliding(); })
+        - order.begin());
+    }
+  }
+  if (shape.sliding())
+    now.seen_sliding = true;
+  now.best = tokens;
+  return true;
+}
+
+host_pool::presence hit_search::look_at(const search_input& in, group_id group,
+                                        std::size_t chunk) {
+  pool_.count_use(in.keys, group, chunk);
+  const auto slot = slot_of(in.keys, group, chunk);
+  if (!slot)
+    return host_pool::presence::miss;
+  if (pool_.entry(*slot).count != pool_entry::writing)
+    return host_pool::presence::hit;
+  return in.ignore_pending ? host_pool::presence::miss // R7
+                           : host_pool::presence::pending;
+}
+
+hit_search::scan_result hit_search::prefix_scan(const search_input& in,
+                                                group_id group,
+                                                chunk_range span) {
+  auto pending = false;
+  auto at = span.first;
+  for (; at < span.last; ++at) {
+    const auto seen = look_at(in, group, at);
+    if (seen == host_pool::presence::miss)
+      break;
+    pending = pending || seen == host_pool::presence::pending;
+  }
+  return pending ? std::nullopt : std::optional{at - span.first};
+}
+
+hit_search::scan_result hit_search::window_scan(const search_input& in,
+                                                group_id group,
+                                                chunk_range span,
+                                                std::size_t width) {
+  auto pending = false;
+  auto run = std::size_t{0};
+  auto at = span.last;
+  while (at > span.first && run < width) {
+    --at;
+    const auto seen = look_at(in, group, at);
+    pending = pending || seen == host_pool::presence::pending;
+    run = seen == host_pool::presence::miss ? 0 : run + 1;
+  }
+  if (pending)
+    return std::nullopt;
+  return run == width ? at - span.first + width : run;
+}
+
+// -- after it -----------------------------------------------------------------
+
+hit_search::fault hit_search::find_fault(const search_input& in,
+                                         token_count tokens) {
+  auto out = fault{};
+  for (group_id group = 0; group < shape_.groups.size(); ++group) {
+    const auto& shape = shape_.groups[group];
+    const auto range = reads(in, group, tokens);
+    const auto end = in.local + tokens;
+    const auto first = std::max(in.local, end - shape.window_tokens + 1);
+    for (auto at = range.first; at < range.last; ++at) {
+      const auto start = tokens_of(at, shape.chunk_tokens);
+      if (start >= out.tokens)
+        break;
+      const auto slot = slot_of(in.keys, group, at);
+      if (slot && pool_.entry(*slot).count == pool_entry::writing
+          && !in.ignore_pending) {
+        out.pending = true;
+        continue;
+      }
+      auto bad = !slot || pool_.entry(*slot).count == pool_entry::writing;
+      if (!bad && shape.sliding()) { // R4
+        const auto there = std::min(pool_.entry(*slot).first_token, end);
+        bad = std::max(start, first) < there;
+      }
+      if (bad) {
+        out.tokens = start;
+        break;
+      }
+    }
+  }
+  return out;
+}
+
+bool hit_search::loading_defers(const search_input& in, token_count tokens) {
+  for (group_id group = 0; group < shape_.groups.size(); ++group) {
+    const auto& shape = shape_.groups[group];
+    auto first = floor_div(in.local, shape.chunk_tokens);
+    const auto last
+      = std::min(ceil_div(in.local + tokens, shape.chunk_tokens),
+                 in.keys[group].size());
+    if (shape.sliding() && last > shape.window_chunks)
+      first = std::max(first, last - shape.window_chunks);
+    for (auto at = first; at < last; ++at) {
+      const auto slot = slot_of(in.keys, group, at);
+      if (slot && pool_.entry(*slot).loading)
+        return true;
+    }
+  }
+  return false;
+}
+
+} // namespace kvtide::core

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "core/slot_allocator.hpp"
+
+#include <cassert>
+
+namespace kvtide::core {
+
+slot_allocator::slot_allocator(std::size_t slots) : slots_(slots) {
+  // nop
+}
+
+slot_id slot_allocator::take() {
+  assert(free() > 0);
+  ++taken_;
+  while (next_unused_ < slots_) {
+    const auto slot = static_cast<slot_id>(next_unused_++);
+    if (slot >= out_of_use_.size() || !out_of_use_[slot])
+      return slot;
+  }
+  const auto slot = freed_.back();
+  freed_.pop_back();
+  return slot;
+}
+
+void slot_allocator::give_back(slot_id slot) {
+  assert(taken_ > 0);
+  --taken_;
+  freed_.push_back(slot);
+}
+
+void slot_allocator::quarantine(slot_id slot) {
+  assert(taken_ > 0);
+  --taken_;
+  mark_out_of_use(slot);
+}
+
+bool slot_allocator::release(slot_id slot) {
+  if (slot >= out_of_use_.size() || !out_of_use_[slot])
+    return false;
+  out_of_use_[slot] = false;
+  --quarantined_;
+  if (slot < next_unused_)
+    freed_.push_back(slot);
+  return true;
+}
+
+void slot_allocator::restart(std::span<const slot_id> running) {
+  next_unused_ = 0;
+  freed_.clear();
+  taken_ = 0;
+  for (const auto slot : running)
+    if (slot < slots_)
+      mark_out_of_use(slot);
+}
+
+void slot_allocator::clear() {
+  out_of_use_.clear();
+  quarantined_ = 0;
+  restart({});
+}
+
+void slot_allocator::mark_out_of_use(slot_id slot) {
+  if (slot >= out_of_use_.size())
+    out_of_use_.resize(std::size_t{slot} + 1);
+  if (out_of_use_[slot])
+    return;
+  out_of_use_[slot] = true;
+  ++quarantined_;
+}
+
+} // namespace kvtide::core
