@@ -1,0 +1,61 @@
+# Shortcuts around CMake's presets. Everything works without them; see
+# CONTRIBUTING.md. Paths are relative, so the checkout may lie anywhere.
+
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+CLANG_FORMAT ?= clang-format-14
+CLANG_TIDY ?= clang-tidy-14
+SAMPLE = examples/replay/sample/mooncake_conversation_1000.jsonl
+RUN_ARGS ?=
+
+.DEFAULT_GOAL := help
+# The targets share build folders, so only one runs at a time.
+.NOTPARALLEL:
+.PHONY: asan clean dependencies dev dev-clang format help run test tidy tsan
+
+help: ## Show this list (the default)
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile \
+	  | while IFS='|' read -r name text; do printf '%-20s %s\n' "$$name" "$$text"; done
+
+dependencies: ## Install the Debian packages that are missing
+	@.ci/install-dependencies
+
+run: dependencies ## Build, then replay the bundled trace sample (RUN_ARGS=...)
+	cmake --preset release
+	cmake --build --preset release --target kvtide-replay -j $(JOBS)
+	build/release/bin/kvtide-replay --trace $(SAMPLE) $(RUN_ARGS)
+
+test: dependencies ## Build, then run all tests
+	cmake --preset release
+	cmake --build --preset release -j $(JOBS)
+	@.ci/run-tests release -j $(JOBS)
+
+dev: dependencies ## Test a debug build, warnings are errors
+	cmake --preset dev
+	cmake --build --preset dev -j $(JOBS)
+	@.ci/run-tests dev -j $(JOBS)
+
+dev-clang: dependencies ## The same with clang 14
+	cmake --preset dev-clang
+	cmake --build --preset dev-clang -j $(JOBS)
+	@.ci/run-tests dev-clang -j $(JOBS)
+
+asan: dependencies ## Test with the address and undefined behavior sanitizers
+	cmake --preset asan
+	cmake --build --preset asan -j $(JOBS)
+	@.ci/run-tests asan -j $(JOBS)
+
+tsan: dependencies ## Test what links no CAF with the thread sanitizer
+	cmake --preset tsan
+	cmake --build --preset tsan -j $(JOBS)
+	@.ci/run-tests tsan -j $(JOBS)
+
+format: ## Format all sources with clang-format 14
+	git ls-files -z '*.cpp' '*.hpp' | xargs -0 $(CLANG_FORMAT) -i
+
+tidy: dependencies ## Check all sources with clang-tidy 14
+	cmake --preset dev
+	git ls-files -z 'actors/*.cpp' 'core/*.cpp' 'examples/*.cpp' 'gpu/*.cpp' \
+	  'messages/*.cpp' | xargs -0 -n 1 -P $(JOBS) $(CLANG_TIDY) --quiet -p build/dev
+
+clean: ## Remove all build folders
+	rm -rf build

@@ -1,0 +1,95 @@
+# Runs layering.cmake on made-up trees: the clean one must pass, and each tree
+# with one breach must fail and name the file.
+#
+#   cmake -D SCRATCH=<folder> -P tests/layering_test.cmake
+
+cmake_minimum_required(VERSION 3.25)
+
+function(run_on_tree result output)
+  execute_process(
+    COMMAND "${CMAKE_COMMAND}" -D "ROOT=${SCRATCH}" -P
+            "${CMAKE_CURRENT_LIST_DIR}/layering.cmake"
+    RESULT_VARIABLE code
+    OUTPUT_VARIABLE text
+    ERROR_VARIABLE text)
+  set(${result}
+      "${code}"
+      PARENT_SCOPE)
+  set(${output}
+      "${text}"
+      PARENT_SCOPE)
+endfunction()
+
+function(write_clean_tree)
+  file(REMOVE_RECURSE "${SCRATCH}")
+  file(WRITE "${SCRATCH}/include/kvtide/ids.hpp" "#include <cstdint>\n")
+  file(WRITE "${SCRATCH}/include/kvtide/finish.hpp" "enum class finish_reason;\n")
+  file(WRITE "${SCRATCH}/core/key_list.hpp" "#include \"kvtide/ids.hpp\"\n")
+  file(WRITE "${SCRATCH}/core/layout.hpp" "#include \"kvtide/ids.hpp\"\n")
+  file(WRITE "${SCRATCH}/core/store_intent.hpp"
+       "#include \"kvtide/finish.hpp\"\nint intent(); // no block table here\n")
+  file(WRITE "${SCRATCH}/core/store_capability.hpp"
+       "#include \"core/layout.hpp\"\nint chunks(); // not a finish reason\n")
+  file(WRITE "${SCRATCH}/messages/m.hpp"
+       "#include \"core/key_list.hpp\"\n#include <caf/all.hpp>\n")
+  file(WRITE "${SCRATCH}/gpu/g.cpp"
+       "#include \"kvtide/ids.hpp\"\n#include <cuda_runtime_api.h>\n")
+  file(WRITE "${SCRATCH}/actors/a.cpp"
+       "#include \"core/layout.hpp\"\n#include \"messages/m.hpp\"\n"
+       "#include \"gpu/g.hpp\"\n")
+  file(WRITE "${SCRATCH}/examples/e.cpp"
+       "#include \"kvtide/ids.hpp\"\n#include \"model.hpp\"\n")
+  file(WRITE "${SCRATCH}/tests/t.cpp" "#include \"actors/a.hpp\"\n")
+endfunction()
+
+write_clean_tree()
+run_on_tree(code text)
+if(NOT code EQUAL 0)
+  message(FATAL_ERROR "the clean tree must pass, but:\n${text}")
+endif()
+
+function(must_find file line)
+  write_clean_tree()
+  file(APPEND "${SCRATCH}/${file}" "${line}\n")
+  run_on_tree(code text)
+  if(code EQUAL 0)
+    message(SEND_ERROR "not found: ${file} with ${line}")
+  elseif(NOT text MATCHES "${file}: ")
+    message(SEND_ERROR "failed without naming ${file}:\n${text}")
+  endif()
+endfunction()
+
+must_find(include/kvtide/ids.hpp "#include \"core/layout.hpp\"")
+must_find(include/kvtide/ids.hpp "#include <caf/actor.hpp>")
+must_find(core/layout.hpp "#include \"messages/m.hpp\"")
+must_find(core/layout.hpp "#include \"gpu/g.hpp\"")
+must_find(core/layout.hpp "# include <caf/all.hpp>")
+must_find(core/layout.hpp "#include \"../actors/a.hpp\"")
+must_find(messages/m.hpp "#include \"core/layout.hpp\"")
+must_find(messages/m.hpp "#include \"actors/a.hpp\"")
+must_find(messages/m.hpp "#include <cuda_runtime.h>")
+must_find(gpu/g.cpp "#include \"core/key_list.hpp\"")
+must_find(gpu/g.cpp "#include <caf/all.hpp>")
+must_find(actors/a.cpp "#include <cuda_runtime_api.h>")
+must_find(actors/a.cpp "#include \"tests/support/x.hpp\"")
+must_find(examples/e.cpp "#include \"core/layout.hpp\"")
+must_find(examples/e.cpp "#include <caf/all.hpp>")
+must_find(tests/t.cpp "#include <cuda.h>")
+
+# Intent and capability: directly, through another header, and by name.
+must_find(core/store_intent.hpp "#include \"core/store_capability.hpp\"")
+must_find(core/store_intent.hpp "#include \"core/layout.hpp\"")
+must_find(core/store_intent.hpp "int f(const block_table& blocks);")
+must_find(core/store_intent.hpp "int f(int first_chunk);")
+must_find(core/store_capability.hpp "#include \"core/store_intent.hpp\"")
+must_find(core/store_capability.hpp "#include \"kvtide/finish.hpp\"")
+must_find(core/store_capability.hpp "int f(kvtide::finish_reason reason);")
+
+write_clean_tree()
+file(APPEND "${SCRATCH}/core/layout.hpp" "#include \"kvtide/finish.hpp\"\n")
+run_on_tree(code text)
+if(NOT text MATCHES "store_capability.hpp: reaches kvtide/finish.hpp")
+  message(SEND_ERROR "a breach through a second header was not found")
+endif()
+
+file(REMOVE_RECURSE "${SCRATCH}")
