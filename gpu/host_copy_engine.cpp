@@ -187,7 +187,7 @@ private:
       if (state_of(event) == event_state::unknown) {
         outcome.result = copy_result::failed;
         outcome.text = "compute event " + std::to_string(event.handle)
-                       + " was never created; nothing was copied";
+                     + " was never created; nothing was copied";
         return true;
       }
       if (event.handle != 0 && !config_.events->wait(event.handle, stop))

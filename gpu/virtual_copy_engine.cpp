@@ -164,7 +164,7 @@ private:
     auto& job = added.job;
     const auto direction = static_cast<std::size_t>(job.kind);
     added.stream = direction * config_.streams_per_direction
-                   + turns_[direction]++ % config_.streams_per_direction;
+                 + turns_[direction]++ % config_.streams_per_direction;
     auto& line = streams_[added.stream];
     auto before = job.after;
     slots_.add(job.id, job.kind, job.slots, before);
@@ -252,8 +252,8 @@ private:
     for (;;) {
       changed_.wait(lock, [this, index] {
         return stopping_
-               || (!copying_ && !queue_.empty()
-                   && queue_.front().job->stream == index);
+            || (!copying_ && !queue_.empty()
+                && queue_.front().job->stream == index);
       });
       if (stopping_)
         return;
