@@ -154,8 +154,11 @@ TEST_F(host_copy_engine, AFenceIsReportedOnceAndNotBeforeItsJobs) {
     const auto barrier = rig->engine().make_fence(id, {id, id + 1});
     ASSERT_EQ(barrier.kind, fence_kind::host);
     rig->events().complete(event.handle);
-    while (!rig->open(barrier, id))
+    const auto deadline = clock::now() + engine_rig::patience;
+    while (!rig->open(barrier, id)) {
+      ASSERT_LT(clock::now(), deadline) << "fence " << id << " never opens";
       std::this_thread::yield();
+    }
     EXPECT_TRUE(rig->reported(id));
     EXPECT_TRUE(rig->reported(id + 1));
   }
