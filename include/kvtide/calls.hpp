@@ -6,18 +6,15 @@
 
 #pragma once
 
+#include "kvtide/finish_reason.hpp"
 #include "kvtide/ids.hpp"
 #include "kvtide/key.hpp"
 
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <vector>
 
 namespace kvtide {
-
-/// A cap that caps nothing.
-inline constexpr token_count no_cap = std::numeric_limits<token_count>::max();
 
 /// A new request. Fails with `ec::duplicate_request` while one with the same id
 /// is tracked.
@@ -94,16 +91,6 @@ struct step_row {
   token_count scheduled = 0;
   /// Tokens whose ids are known; may lag behind with asynchronous scheduling.
   token_count known = 0;
-};
-
-/// How a request ended.
-enum class finish_reason : std::uint8_t {
-  stop,
-  length,
-  repetition,
-  abort,
-  error,
-  ignored,
 };
 
 /// The end of a request. Its blocks may be reused at once, except those that

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 namespace kvtide {
 
@@ -47,6 +48,9 @@ using incarnation_id = std::uint32_t;
 /// A number of tokens, or a position among a request's tokens. Signed, so that
 /// differences are safe; a negative value in a call is refused.
 using token_count = std::int64_t;
+
+/// A cap that caps nothing.
+inline constexpr token_count no_cap = std::numeric_limits<token_count>::max();
 
 /// A moment or a span in nanoseconds on the runtime's clock.
 using nanoseconds_t = std::int64_t;

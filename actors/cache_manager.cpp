@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "actors/cache_manager.hpp"
+
+#include "core/rules.hpp"
+
+#include <caf/actor_cast.hpp>
+
+#include <utility>
+
+namespace kvtide {
+
+// -- message handlers ---------------------------------------------------------
+
+void cache_manager_state::open(const msg::open_pool& x) {
+  const auto& opts = config.opts;
+  cache.emplace(core::cache::config{static_cast<std::size_t>(x.slots),
+                                    opts.policy, opts.store_threshold,
+                                    opts.enable_prefix_caching},
+                *config.shape, core::rules_of(opts.rules));
+}
+
+void cache_manager_state::search(const msg::search& x) {
+  auto out = msg::search_result{};
+  out.answers.reserve(x.queries.size());
+  for (const auto& query : x.queries)
+    out.answers.push_back(cache->search(query));
+  self->send(sender(), std::move(out));
+}
+
+void cache_manager_state::prepare_stores(const msg::prepare_stores& x) {
+  for (const auto& keys : x.moved)
+    cache->move_to_newest(keys); // R12
+  auto out = msg::stores_prepared{x.step, cache->prepare_stores(x.offers)};
+  for (const auto& grant : out.grants)
+    evicted_chunks += grant.evicted.size();
+  self->send(sender(), std::move(out));
+}
+
+void cache_manager_state::prepare_load(const msg::prepare_load& x) {
+  self->send(sender(),
+             msg::load_prepared{cache->prepare_load(x.keys, x.promise)});
+}
+
+void cache_manager_state::complete(const msg::complete_job& x) {
+  if (x.kind == job_kind::load) {
+    cache->complete_load(x.keys);
+    loaded_chunks += x.ok ? x.keys.size() : 0;
+  } else {
+    auto outcome = cache->complete_store(x.keys, x.ok, x.still_copying);
+    stored_chunks += x.ok ? x.keys.size() : 0;
+    if (!x.ok)
+      self->send(sender(), msg::rolled_back{std::move(outcome.skipped)});
+  }
+  if (!x.moved.empty())
+    cache->move_to_newest(x.moved); // R12
+}
+
+void cache_manager_state::drain_events() {
+  self->send(sender(), msg::cache_events{cache->take_events()});
+}
+
+void cache_manager_state::report() {
+  auto out = msg::pool_report{};
+  out.state = cache->state();
+  out.slots = cache->pool().slots();
+  out.evicted_chunks = evicted_chunks;
+  out.stored_chunks = stored_chunks;
+  out.loaded_chunks = loaded_chunks;
+  self->send(sender(), std::move(out));
+}
+
+void cache_manager_state::lookup_keys(const msg::lookup_keys& x) {
+  auto out = msg::key_states{};
+  out.states.reserve(x.keys.size());
+  for (const auto& key : x.keys)
+    out.states.push_back(cache->pool().lookup_key(key));
+  self->send(sender(), std::move(out));
+}
+
+// -- helpers ------------------------------------------------------------------
+
+scheduler_cache_port cache_manager_state::sender() const {
+  return caf::actor_cast<scheduler_cache_port>(self->current_sender());
+}
+
+// -- behavior -----------------------------------------------------------------
+
+cache_manager_actor::behavior_type
+cache_manager(cache_manager_actor::stateful_pointer<cache_manager_state> self,
+              cache_manager_config config) {
+  auto& st = self->state;
+  st.self = self;
+  st.config = std::move(config);
+  st.open(msg::open_pool{0});
+  return {
+    [&st](const msg::open_pool& x) { st.open(x); },
+    [&st](const msg::search& x) { st.search(x); },
+    [&st](const msg::prepare_stores& x) { st.prepare_stores(x); },
+    [&st](const msg::prepare_load& x) { st.prepare_load(x); },
+    [&st](const msg::complete_job& x) { st.complete(x); },
+    [&st](const msg::release_promise& x) {
+      st.cache->release_promise(x.promise);
+    },
+    [&st](const msg::release_slots& x) { st.cache->release_slots(x.slots); },
+    [&st](const msg::reset_pool& x) { st.cache->reset(x.running); },
+    [&st](const msg::drain_events&) { st.drain_events(); },
+    [&st](const msg::get_pool_report&) { st.report(); },
+    [&st](const msg::lookup_keys& x) { st.lookup_keys(x); },
+    [&st](const msg::touch_keys& x) { st.cache->pool().touch(x.keys); },
+  };
+}
+
+} // namespace kvtide

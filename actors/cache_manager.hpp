@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include "core/cache.hpp"
+#include "core/layout.hpp"
+#include "kvtide/options.hpp"
+#include "messages/cache_manager.hpp"
+#include "messages/scheduler.hpp"
+
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+namespace kvtide {
+
+/// Startup parameters of the cache manager.
+struct cache_manager_config {
+  std::shared_ptr<const core::layout> shape;
+  options opts;
+};
+
+/// State of the cache manager: the host pool's book. Touched by one thread at a
+/// time, as CAF runs one message of an actor after the other.
+struct cache_manager_state {
+  static inline const char* name = "cache-manager";
+
+  // -- message handlers ------------------------------------------------------
+
+  void open(const msg::open_pool& x);
+  void search(const msg::search& x);
+  void prepare_stores(const msg::prepare_stores& x);
+  void prepare_load(const msg::prepare_load& x);
+  void complete(const msg::complete_job& x);
+  void drain_events();
+  void report();
+  void lookup_keys(const msg::lookup_keys& x);
+
+  // -- helpers ---------------------------------------------------------------
+
+  /// Whoever asked.
+  [[nodiscard]] scheduler_cache_port sender() const;
+
+  // -- members ---------------------------------------------------------------
+
+  cache_manager_actor::pointer self = nullptr;
+  cache_manager_config config;
+  /// Without slots until `open_pool`.
+  std::optional<core::cache> cache;
+  std::uint64_t evicted_chunks = 0;
+  std::uint64_t stored_chunks = 0;
+  std::uint64_t loaded_chunks = 0;
+};
+
+/// Decides which chunks lie in the host pool. Moves no bytes. Answers go to
+/// whoever asked; it never speaks first.
+cache_manager_actor::behavior_type
+cache_manager(cache_manager_actor::stateful_pointer<cache_manager_state> self,
+              cache_manager_config config);
+
+} // namespace kvtide

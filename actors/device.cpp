@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "actors/device.hpp"
+
+#include <caf/actor_cast.hpp>
+#include <caf/actor_control_block.hpp>
+#include <caf/exit_reason.hpp>
+#include <caf/send.hpp>
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace kvtide {
+
+namespace {
+
+/// Slots that a job touches, each once.
+std::vector<slot_id> slots_of(const job& what) {
+  std::vector<slot_id> result;
+  result.reserve(what.rows.size());
+  for (const auto& row : what.rows)
+    result.push_back(row.slot);
+  std::sort(result.begin(), result.end());
+  result.erase(std::unique(result.begin(), result.end()), result.end());
+  return result;
+}
+
+} // namespace
+
+// -- host_pool_memory ---------------------------------------------------------
+
+result<gpu::slot_pool> host_pool_memory::open(const gpu::geometry& geometry,
+                                              const kv_memory& memory,
+                                              std::uint64_t host_bytes) {
+  std::vector<piece> form;
+  form.reserve(memory.references.size());
+  for (const auto& ref : memory.references)
+    form.push_back({ref.group, ref.layer, ref.bytes});
+  const std::lock_guard lock{mutex_};
+  if (opened_) {
+    if (form != form_ || geometry.slot_bytes() != slot_bytes_)
+      return error{ec::invalid_argument,
+                   "the host pool holds chunks of another form: register the "
+                   "same references in the same order, or start a new runtime"};
+    return pool_;
+  }
+  const auto slots = geometry.slots_in(host_bytes);
+  if (slots == 0 && host_bytes > 0)
+    return error{ec::invalid_options,
+                 "options::host_bytes is " + std::to_string(host_bytes)
+                   + ", but one chunk takes "
+                   + std::to_string(geometry.slot_bytes())
+                   + " bytes: make it larger, or zero to turn offloading off"};
+  auto mapped = gpu::host_memory::map(slots * geometry.slot_bytes());
+  if (!mapped)
+    return mapped.failure();
+  memory_ = std::move(mapped).value();
+  pool_ = {memory_.data(), slots};
+  form_ = std::move(form);
+  slot_bytes_ = geometry.slot_bytes();
+  opened_ = true;
+  return pool_;
+}
+
+// -- message handlers ---------------------------------------------------------
+
+void device_state::register_memory(const msg::register_memory& req) {
+  meet_sender();
+  auto answer = msg::memory_registered{};
+  answer.reason = open(req.memory);
+  if (answer.reason.code == ec::none) {
+    answer.slots = pool.slots;
+    answer.slot_bytes = geometry->slot_bytes();
+  }
+  self->send(worker, std::move(answer));
+}
+
+void device_state::unregister_memory(const msg::unregister_memory& req) {
+  handle_in_turn(req);
+}
+
+void device_state::submit_jobs(const msg::submit_jobs& req) {
+  handle_in_turn(req);
+}
+
+void device_state::make_fence(const msg::make_fence& req) {
+  handle_in_turn(req);
+}
+
+void device_state::tick(const msg::device_tick& req) {
+  handle_in_turn(req);
+}
+
+void device_state::woke() {
+  // First of all: what ends from here on wakes us again.
+  waking->store(false);
+  settle();
+}
+
+// -- helpers ------------------------------------------------------------------
+
+void device_state::handle(const msg::unregister_memory&) {
+  unregistering = true;
+  settle();
+}
+
+void device_state::handle(const msg::submit_jobs& req) {
+  for (const auto& what : req.jobs)
+    start(what, req);
+}
+
+void device_state::handle(const msg::make_fence& req) {
+  auto made = gpu::fence{};
+  if (engine)
+    made = engine->make_fence(req.step, req.jobs);
+  switch (made.kind) {
+    case gpu::fence_kind::none:
+      self->send(worker, msg::fence_made{req.step, {}});
+      break;
+    case gpu::fence_kind::event:
+      self->send(
+        worker,
+        msg::fence_made{req.step, {kvtide::fence::kind_t::event, made.handle}});
+      break;
+    case gpu::fence_kind::host:
+      break; // Said by `settle`.
+  }
+}
+
+void device_state::handle(const msg::device_tick& req) {
+  now = std::max(now, req.now);
+  advancing = true;
+  if (engine)
+    engine->advance(now);
+  settle();
+}
+
+void device_state::start(const job& what, const msg::submit_jobs& req) {
+  if (!geometry || unregistering)
+    return fail(what.id, "no KV memory is registered");
+  auto copy = gpu::copy_job{};
+  copy.id = what.id;
+  copy.kind = what.kind;
+  for (std::size_t i = 0; i < what.rows.size(); ++i) {
+    const auto& row = what.rows[i];
+    auto refused = geometry->append_fragments(
+      what.kind, row, static_cast<std::uint32_t>(i), row.key.group, pool,
+      copy.fragments);
+    if (refused.code != ec::none)
+      return fail(what.id, std::move(refused.text));
+  }
+  copy.slots = slots_of(what);
+  copy.after = req.after;
+  copy.after_events.reserve(req.events.size());
+  for (const auto handle : req.events)
+    copy.after_events.push_back({handle});
+  // The job in flight will be reported, this one must not be.
+  if (engine->submit(std::move(copy)) != ec::none)
+    spdlog::error("device: job {} was submitted while it is in flight",
+                  what.id);
+}
+
+void device_state::fail(job_id id, std::string text) {
+  self->send(worker, msg::copy_done{id, false, 0, std::move(text)});
+}
+
+void device_state::settle() {
+  // With a virtual clock: no thread makes anything after this until the next
+  // submit or advance, so all that is due is announced before the answer.
+  const auto advanced = !engine || engine->advanced();
+  if (engine) {
+    engine->poll(done, fences);
+    for (auto& x : done)
+      self->send(worker,
+                 msg::copy_done{x.job, x.result == gpu::copy_result::done,
+                                x.first_failed_row, std::move(x.text)});
+    for (const auto step : fences)
+      self->send(worker, msg::fence_made{step, {}});
+    done.clear();
+    fences.clear();
+  }
+  if (unregistering && !advancing && (!engine || engine->in_flight() == 0)) {
+    unregistering = false;
+    geometry.reset();
+    engine.reset();
+    alive = nullptr;
+    self->send(worker, msg::memory_unregistered{});
+  }
+  if (!advancing || !advanced)
+    return;
+  advancing = false;
+  self->send(worker,
+             msg::device_ticked{engine ? engine->next_due() : gpu::never});
+  while (!advancing && !waiting.empty()) {
+    auto next = std::move(waiting.front());
+    waiting.pop_front();
+    std::visit([this](const auto& req) { handle(req); }, next);
+  }
+}
+
+error device_state::open(const kv_memory& memory) {
+  if (geometry)
+    return {ec::out_of_order,
+            "memory is registered already: call unregister_kv first"};
+  auto shape
+    = gpu::make_geometry(memory, config.groups, config.blocks_per_chunk,
+                         gpu::memory_domain::host_only);
+  if (!shape)
+    return shape.failure();
+  auto opened = pool_memory->open(shape.value(), memory, config.host_bytes);
+  if (!opened)
+    return opened.failure();
+  auto made = make_engine();
+  if (!made)
+    return made.failure();
+  geometry.emplace(std::move(shape).value());
+  pool = opened.value();
+  engine = std::move(made).value();
+  alive = self;
+  if (now > 0)
+    engine->advance(now);
+  return {};
+}
+
+result<std::unique_ptr<gpu::copy_engine>> device_state::make_engine() {
+  gpu::host_engine_config out;
+  if (config.on_wake) {
+    out.wake = config.on_wake;
+  } else {
+    out.wake = [flag = waking, weak = caf::weak_actor_ptr{self->ctrl()}] {
+      if (flag->exchange(true))
+        return;
+      if (const auto strong = weak.lock())
+        caf::anon_send(caf::actor_cast<device_actor>(strong),
+                       msg::device_woke{});
+    };
+  }
+  out.latency = config.latency.count();
+  out.bytes_per_second = config.bytes_per_second;
+  out.events = config.events;
+  out.fault = config.fault;
+  switch (config.kind) {
+    case device_kind::host:
+      return gpu::make_host_copy_engine(std::move(out));
+    case device_kind::host_virtual:
+      return gpu::make_virtual_copy_engine(std::move(out));
+  }
+  return error{ec::unsupported, "this build has no such device"};
+}
+
+void device_state::meet_sender() {
+  const auto& sender = self->current_sender();
+  if (worker || !sender)
+    return;
+  worker = caf::actor_cast<gpu_worker_actor>(sender);
+  self->monitor(worker);
+}
+
+// -- behavior -----------------------------------------------------------------
+
+device_actor::behavior_type
+device(device_actor::stateful_pointer<device_state> self,
+       device_config config) {
+  auto& st = self->state;
+  st.self = self;
+  st.pool_memory = config.shared_pool ? config.shared_pool
+                                      : std::make_shared<host_pool_memory>();
+  st.config = std::move(config);
+  self->set_down_handler(
+    [self](caf::down_msg&) { self->quit(caf::exit_reason::user_shutdown); });
+  return {
+    [&st](const msg::register_memory& x) { st.register_memory(x); },
+    [&st](const msg::unregister_memory& x) { st.unregister_memory(x); },
+    [&st](const msg::submit_jobs& x) { st.submit_jobs(x); },
+    [&st](const msg::make_fence& x) { st.make_fence(x); },
+    [&st](const msg::device_tick& x) { st.tick(x); },
+    [&st](const msg::device_woke&) { st.woke(); },
+  };
+}
+
+} // namespace kvtide

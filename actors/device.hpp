@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include "kvtide/options.hpp"
+#include "kvtide/result.hpp"
+
+#include "gpu/copy_engine.hpp"
+#include "gpu/geometry.hpp"
+#include "gpu/host_copy_engine.hpp"
+#include "gpu/host_event.hpp"
+#include "gpu/host_memory.hpp"
+#include "messages/device.hpp"
+#include "messages/gpu_worker.hpp"
+
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace kvtide {
+
+/// The memory of one host pool. Ranks of one process that hold replicas share
+/// one; it then outlives each of them. The lock is taken at registration only,
+/// by actors that may run at the same time.
+class host_pool_memory {
+public:
+  /// Maps the memory, or finds the one mapped before: content survives that a
+  /// rank unregisters and comes back.
+  /// @param memory its references say what the bytes of a slot mean.
+  /// @returns `ec::invalid_argument` if an earlier registration filled slots of
+  ///          another form, `ec::invalid_options` if not one slot fits into
+  ///          `host_bytes`, `ec::out_of_memory`.
+  [[nodiscard]] result<gpu::slot_pool> open(const gpu::geometry& geometry,
+                                            const kv_memory& memory,
+                                            std::uint64_t host_bytes);
+
+private:
+  struct piece {
+    group_id group = 0;
+    std::uint32_t layer = 0;
+    std::uint64_t bytes = 0;
+
+    friend bool operator==(const piece&, const piece&) = default;
+  };
+
+  std::mutex mutex_;
+  bool opened_ = false;
+  std::vector<piece> form_;
+  std::uint64_t slot_bytes_ = 0;
+  gpu::host_memory memory_;
+  gpu::slot_pool pool_;
+};
+
+/// Startup parameters of a device.
+struct device_config {
+  device_kind kind = device_kind::host;
+
+  /// KV groups, at least 1.
+  std::uint32_t groups = 1;
+
+  /// Blocks per chunk, at least 1.
+  std::uint32_t blocks_per_chunk = 1;
+
+  /// Host pool in bytes, rounded down to whole slots. Zero gives no slots.
+  std::uint64_t host_bytes = 0;
+
+  /// Added to each job.
+  std::chrono::nanoseconds latency{0};
+
+  /// In each direction; zero means as fast as the engine can.
+  std::uint64_t bytes_per_second = 0;
+
+  /// What the compute events of a step name; `device_kind::host` only.
+  std::shared_ptr<gpu::host_event_table> events;
+
+  /// Shared by the ranks of one process that hold replicas. Without it the
+  /// device has a pool of its own.
+  std::shared_ptr<host_pool_memory> shared_pool;
+
+  /// What goes wrong with a job; for tests.
+  std::function<gpu::copy_fault(job_id, job_kind)> fault;
+
+  /// For tests: called by copy threads instead of sending `device_woke`, which
+  /// whoever listens then has to send. CAF's test scheduler must not be
+  /// called by two threads at a time.
+  std::function<void()> on_wake;
+};
+
+/// State of a device: the engine, the pool and what the rank's memory looks
+/// like. Touched by one thread at a time; copy threads only send `device_woke`.
+struct device_state {
+  static inline const char* name = "device";
+
+  // -- message handlers
+  // --------------------------------------------------------
+
+  void register_memory(const msg::register_memory& req);
+
+  /// While simulated time moves, all requests below wait their turn.
+  void unregister_memory(const msg::unregister_memory& req);
+
+  void submit_jobs(const msg::submit_jobs& req);
+
+  void make_fence(const msg::make_fence& req);
+
+  void tick(const msg::device_tick& req);
+
+  void woke();
+
+  // -- helpers
+  // -----------------------------------------------------------------
+
+  using request = std::variant<msg::unregister_memory, msg::submit_jobs,
+                               msg::make_fence, msg::device_tick>;
+
+  template <class Request>
+  void handle_in_turn(const Request& req) {
+    meet_sender();
+    if (advancing)
+      waiting.emplace_back(req);
+    else
+      handle(req);
+  }
+
+  void handle(const msg::unregister_memory& req);
+
+  void handle(const msg::submit_jobs& req);
+
+  void handle(const msg::make_fence& req);
+
+  void handle(const msg::device_tick& req);
+
+  /// Hands one job to the engine, or reports it failed if it does not fit the
+  /// registered memory (GEO-04).
+  void start(const job& what, const msg::submit_jobs& req);
+
+  void fail(job_id id, std::string text);
+
+  /// Says what has ended, then what was asked to come after it: the end of a
+  /// registration and of an advance. Then handles what waited for the latter.
+  void settle();
+
+  [[nodiscard]] error open(const kv_memory& memory);
+
+  [[nodiscard]] result<std::unique_ptr<gpu::copy_engine>> make_engine();
+
+  /// The first one who asks is the worker that all answers go to.
+  void meet_sender();
+
+  // -- members
+  // -----------------------------------------------------------------
+
+  device_actor::pointer self = nullptr;
+  device_config config;
+  gpu_worker_actor worker;
+
+  /// Set while there is an engine: a copy thread that sends a message then
+  /// never holds the last handle, whose release would join that very thread.
+  device_actor alive;
+  /// True while a `device_woke` is under way.
+  std::shared_ptr<std::atomic<bool>> waking
+    = std::make_shared<std::atomic<bool>>(false);
+
+  std::shared_ptr<host_pool_memory> pool_memory;
+  gpu::slot_pool pool;
+  /// Set while memory is registered.
+  std::optional<gpu::geometry> geometry;
+  /// Declared after the memory that its threads touch.
+  std::unique_ptr<gpu::copy_engine> engine;
+
+  /// No more jobs; the answer comes when the last one has ended.
+  bool unregistering = false;
+  /// Simulated time is moving, the answer to `device_tick` is owed.
+  bool advancing = false;
+  nanoseconds_t now = 0;
+  std::deque<request> waiting;
+
+  /// Reused by `settle`.
+  std::vector<gpu::completion> done;
+  std::vector<step_id> fences;
+};
+
+/// Copies between one rank's GPU memory and its host pool.
+///
+/// Answers go to the first actor that sent a message; when that one is gone the
+/// device quits. Quitting waits for the copies that are running at that moment,
+/// so in production the device is spawned detached. With an engine inside, the
+/// device needs an exit to go away: it holds itself.
+device_actor::behavior_type
+device(device_actor::stateful_pointer<device_state> self, device_config config);
+
+} // namespace kvtide

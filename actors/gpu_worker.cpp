@@ -1,0 +1,512 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "actors/gpu_worker.hpp"
+
+#include "core/store_writer.hpp"
+#include "messages/plan_bytes.hpp"
+
+#include <caf/actor_clock.hpp>
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace kvtide {
+
+namespace {
+
+// A delayed message keeps its actor alive, so none is sent further ahead than
+// this; one that comes early is sent again.
+constexpr auto longest_timer
+  = std::chrono::nanoseconds{std::chrono::milliseconds{100}}.count();
+
+nanoseconds_t later_by(nanoseconds_t moment, nanoseconds_t span) {
+  const auto never = gpu_worker_state::never;
+  return moment > never - span ? never : moment + span;
+}
+
+/// `ids` without those of `jobs`.
+std::vector<job_id> without(const std::vector<job_id>& ids,
+                            const std::vector<job>& jobs) {
+  std::vector<job_id> result;
+  result.reserve(ids.size());
+  std::copy_if(ids.begin(), ids.end(), std::back_inserter(result),
+               [&jobs](job_id id) {
+                 return std::none_of(jobs.begin(), jobs.end(),
+                                     [id](const job& x) { return x.id == id; });
+               });
+  return result;
+}
+
+} // namespace
+
+// -- message handlers ---------------------------------------------------------
+
+void gpu_worker_state::begin_step(const msg::begin_step& plan) {
+  if (in_order(plan))
+    return take(plan);
+  note(order_error::begin_step, "the plan of step " + std::to_string(plan.step)
+                                  + " came out of order and was dropped");
+  refuse(plan.flushed_stores);
+  refuse(plan.loads);
+}
+
+void gpu_worker_state::stores(const msg::stores& late) {
+  if (in_order(late))
+    return take(late);
+  note(order_error::stores, "stores of step " + std::to_string(late.step)
+                              + " came out of order and were dropped");
+  refuse(late.jobs);
+}
+
+void gpu_worker_state::tick(const msg::tick& req) {
+  if (!config.virtual_time || target) {
+    note(order_error::tick, "a tick came while time moves without it");
+    if (target)
+      target = std::max(*target, req.now);
+    return;
+  }
+  target = std::max(now, req.now);
+  tick_device();
+}
+
+void gpu_worker_state::register_kv(const msg::register_kv& req) {
+  const auto& kv = req.memory;
+  if (memory != memory_state::none)
+    return refuse_registration(
+      {ec::out_of_order, "memory is registered already: call unregister_kv and "
+                         "await its answer"});
+  if (device_gone)
+    return refuse_registration(
+      {ec::rank_unavailable, "the device is gone: start this rank again"});
+  if (kv.rank != config.rank)
+    return refuse_registration(
+      {ec::invalid_argument, "kv_memory::rank is " + std::to_string(kv.rank)
+                               + ", but this is rank "
+                               + std::to_string(config.rank)});
+  if (kv.model_fingerprint != config.model_fingerprint)
+    return refuse_registration(
+      {ec::invalid_argument, "kv_memory::model_fingerprint is '"
+                               + kv.model_fingerprint
+                               + "', but options::model_fingerprint is '"
+                               + config.model_fingerprint + "'"});
+  if (kv.writers == 0 || kv.writer > kv.writers)
+    return refuse_registration(
+      {ec::invalid_argument, "kv_memory::writer is " + std::to_string(kv.writer)
+                               + " of " + std::to_string(kv.writers)
+                               + ": count from zero, or pass `writers` for a "
+                                 "rank that never writes"});
+  writer = kv.writer;
+  writers = kv.writers;
+  memory = memory_state::registering;
+  self->send(device, msg::register_memory{kv});
+}
+
+void gpu_worker_state::unregister_kv() {
+  if (memory != memory_state::registered)
+    return tell_rank(ec::out_of_order,
+                     "no memory is registered: call register_kv and await its "
+                     "answer first");
+  // Content that is computed but not stored yet would be lost, and its jobs
+  // with it: nobody has to begin another step.
+  if (ended)
+    submit(std::exchange(deferred, {}), {});
+  memory = memory_state::unregistering;
+  fail(std::exchange(deferred, {}));
+  for (auto& plan : held) {
+    fail(std::exchange(plan.flushed_stores, {}));
+    fail(std::exchange(plan.loads, {}));
+    fail(std::exchange(plan.stores, {}));
+  }
+  if (device_gone)
+    return memory_unregistered();
+  self->send(device, msg::unregister_memory{});
+}
+
+void gpu_worker_state::await_step(const msg::await_step& req) {
+  // Without a plan the engine relies on the scheduler's, which leads to
+  // `step_ready` by itself.
+  if (req.plan.empty())
+    return;
+  auto decoded = decode_plan(self->system(), req.plan);
+  if (!decoded)
+    return tell_rank(decoded.failure().code, decoded.failure().text);
+  const auto& plan = decoded.value();
+  if (plan.begin.step != req.step)
+    return tell_rank(ec::invalid_argument, "begin_step("
+                                             + std::to_string(req.step)
+                                             + ") came with the plan of step "
+                                             + std::to_string(plan.begin.step));
+  if (!in_order(plan.begin)) {
+    const auto text = "begin_step(" + std::to_string(req.step)
+                    + ") is not the next one: pass every plan once, in order";
+    note(order_error::begin_step, text);
+    return tell_rank(ec::out_of_order, text);
+  }
+  take(plan.begin);
+  take(plan.stores);
+}
+
+void gpu_worker_state::end_step(const msg::end_step& req) {
+  if (!begun || req.step != *begun || ended || awaiting_fence) {
+    const auto text = "end_step(" + std::to_string(req.step)
+                    + ") must follow step_ready of the same step, once";
+    note(order_error::end_step, text);
+    return tell_rank(ec::out_of_order, text);
+  }
+  ended = true;
+  events = req.events;
+  idle_since = clock();
+  run_held_plans();
+  arm_timer();
+}
+
+void gpu_worker_state::memory_registered(const msg::memory_registered& answer) {
+  if (answer.reason.code != ec::none) {
+    memory = memory_state::none;
+    return refuse_registration(answer.reason);
+  }
+  memory = memory_state::registered;
+  self->send(rank_side,
+             kv_registered{config.rank, answer.slots, answer.slot_bytes, {}});
+  self->send(scheduler,
+             msg::worker_ready{config.rank, config.incarnation, answer.slots});
+}
+
+void gpu_worker_state::memory_unregistered() {
+  memory = memory_state::none;
+  self->send(rank_side, kv_unregistered{config.rank});
+}
+
+void gpu_worker_state::copy_done(const msg::copy_done& x) {
+  switch (ledger.end(x.job)) {
+    case core::transfer_ledger::ending::unknown:
+      note(order_error::completion,
+           "job " + std::to_string(x.job) + " ended, but is not in flight");
+      return;
+    case core::transfer_ledger::ending::late:
+      report(x.job, job_status::drained);
+      break;
+    case core::transfer_ledger::ending::in_time:
+      if (x.ok) {
+        report(x.job, job_status::done);
+        break;
+      }
+      spdlog::warn("rank {}: job {} failed: {}", config.rank, x.job, x.text);
+      ++failed_jobs;
+      report(x.job, job_status::failed, x.first_failed_row);
+      break;
+  }
+}
+
+void gpu_worker_state::fence_made(const msg::fence_made& answer) {
+  if (!awaiting_fence || answer.step != begun) {
+    note(order_error::fence, "a fence of step " + std::to_string(answer.step)
+                               + " came, but nobody waits for it");
+    return;
+  }
+  say_ready(answer.wait_for);
+}
+
+void gpu_worker_state::device_ticked(const msg::device_ticked& answer) {
+  if (!target) {
+    note(order_error::tick, "the device moved in time without being asked");
+    return;
+  }
+  now = std::max(now, asked);
+  // Copies that end at the very moment of their deadline are in time: they were
+  // announced before this message.
+  if (fire_due(now) || now < *target)
+    return tick_device();
+  finish_tick(answer.next_due);
+}
+
+void gpu_worker_state::timer() {
+  if (!armed.empty())
+    armed.erase(armed.begin());
+  fire_due(clock());
+  arm_timer();
+}
+
+void gpu_worker_state::device_down() {
+  device_gone = true;
+  spdlog::error("rank {}: the device is gone with {} jobs in flight",
+                config.rank, ledger.size());
+  for (const auto& [id, ending] : ledger.clear()) {
+    const auto late = ending == core::transfer_ledger::ending::late;
+    report(id, late ? job_status::drained : job_status::failed);
+  }
+  fail(std::exchange(deferred, {}));
+  const auto before = std::exchange(memory, memory_state::none);
+  if (before == memory_state::registering)
+    refuse_registration(
+      {ec::device_failure, "the device is gone: start this rank again"});
+  else if (before == memory_state::unregistering)
+    memory_unregistered();
+  else
+    tell_rank(ec::device_failure, "the device is gone: start this rank again");
+  if (awaiting_fence)
+    say_ready({});
+  if (target) {
+    now = *target;
+    fire_due(now);
+    finish_tick(never);
+  }
+}
+
+// -- helpers: plans -----------------------------------------------------------
+
+bool gpu_worker_state::in_order(const msg::begin_step& plan) const {
+  return !arrived || plan.step == *arrived + 1;
+}
+
+bool gpu_worker_state::in_order(const msg::stores& plan) const {
+  return arrived && plan.step == *arrived && !stores_arrived;
+}
+
+void gpu_worker_state::take(const msg::begin_step& plan) {
+  arrived = plan.step;
+  stores_arrived = false;
+  path.begin_step();
+  held_plan added;
+  added.step = plan.step;
+  added.loads = take_jobs(plan.loads);
+  added.flushed_stores = take_jobs(plan.flushed_stores);
+  added.flush.reserve(plan.flush.size());
+  for (const auto id : plan.flush) {
+    if (path.may_be_known(id))
+      added.flush.push_back(id);
+    else
+      note(order_error::flush, "step " + std::to_string(plan.step)
+                                 + " waits for job " + std::to_string(id)
+                                 + ", which was never planned");
+  }
+  held.push_back(std::move(added));
+  run_held_plans();
+  arm_timer();
+}
+
+void gpu_worker_state::take(const msg::stores& plan) {
+  stores_arrived = true;
+  auto jobs = take_jobs(plan.jobs);
+  if (!held.empty()) {
+    held.back().stores = std::move(jobs);
+    return;
+  }
+  defer(std::move(jobs));
+  arm_timer();
+}
+
+std::vector<job> gpu_worker_state::take_jobs(const std::vector<job>& jobs) {
+  std::vector<job> result;
+  result.reserve(jobs.size());
+  for (const auto& x : jobs) {
+    if (path.take(x.id))
+      result.push_back(x);
+    else
+      note(order_error::job,
+           "job " + std::to_string(x.id) + " came twice, or behind later ones");
+  }
+  return result;
+}
+
+void gpu_worker_state::refuse(const std::vector<job>& jobs) {
+  fail(take_jobs(jobs));
+}
+
+void gpu_worker_state::run_held_plans() {
+  while (!held.empty() && (!begun || ended)) {
+    auto plan = std::move(held.front());
+    held.pop_front();
+    run(std::move(plan));
+  }
+}
+
+void gpu_worker_state::run(held_plan plan) {
+  begun = plan.step;
+  ended = false;
+  // A load cannot be waited for by its own step: it starts behind the flush.
+  const auto started = without(plan.flush, plan.loads);
+  auto flush = config.rule->drop_same_step_load_flush ? started : plan.flush;
+#ifdef KVTIDE_FAULT_NO_FLUSH_WAIT
+  flush.clear();
+#endif
+  // S4: everything that somebody may wait for is handed over first.
+  auto batch = std::exchange(deferred, {});
+  share_out(std::move(plan.flushed_stores), batch);
+  submit(std::move(batch), {});
+  awaiting_fence = !flush.empty() && !device_gone;
+  if (awaiting_fence)
+    self->send(device, msg::make_fence{plan.step, flush});
+  submit(std::move(plan.loads), flush.empty() ? flush : started);
+  if (!awaiting_fence)
+    say_ready({});
+  defer(std::move(plan.stores));
+}
+
+// -- helpers: jobs ------------------------------------------------------------
+
+void gpu_worker_state::share_out(std::vector<job> jobs, std::vector<job>& out) {
+  for (auto& x : jobs) {
+    if (core::writes_store(x.id, writer, writers))
+      out.push_back(std::move(x));
+    else
+      report(x.id, job_status::done);
+  }
+}
+
+void gpu_worker_state::defer(std::vector<job> jobs) {
+  if (memory != memory_state::registered)
+    return fail(jobs);
+  share_out(std::move(jobs), deferred);
+  idle_since = clock();
+}
+
+void gpu_worker_state::submit(std::vector<job> jobs,
+                              std::vector<job_id> after) {
+  if (jobs.empty())
+    return;
+  if (memory != memory_state::registered)
+    return fail(jobs);
+  const auto moment = clock();
+  for (const auto& x : jobs)
+    ledger.add(x.id, moment);
+  auto behind = events;
+#ifdef KVTIDE_FAULT_NO_S6
+  behind.clear();
+#endif
+  self->send(device, msg::submit_jobs{std::move(jobs), std::move(after),
+                                      std::move(behind)});
+}
+
+void gpu_worker_state::fail(const std::vector<job>& jobs) {
+  for (const auto& x : jobs) {
+    ++failed_jobs;
+    report(x.id, job_status::failed);
+  }
+}
+
+void gpu_worker_state::report(job_id job, job_status status,
+                              std::uint32_t row) {
+  self->send(scheduler, msg::transfer_done{job, config.rank, config.incarnation,
+                                           status, row});
+}
+
+void gpu_worker_state::say_ready(fence wait_for) {
+  awaiting_fence = false;
+  self->send(rank_side, step_ready{config.rank, *begun, wait_for});
+}
+
+// -- helpers: time ------------------------------------------------------------
+
+nanoseconds_t gpu_worker_state::clock() const {
+  if (config.virtual_time)
+    return now;
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+           self->clock().now().time_since_epoch())
+    .count();
+}
+
+nanoseconds_t gpu_worker_state::idle_due() const {
+  if (!ended || deferred.empty())
+    return never;
+  return later_by(idle_since, config.idle_delay.count());
+}
+
+nanoseconds_t gpu_worker_state::next_due() const {
+  return std::min(idle_due(), ledger.next_due());
+}
+
+bool gpu_worker_state::fire_due(nanoseconds_t moment) {
+  const auto idle = idle_due() <= moment;
+  if (idle)
+    submit(std::exchange(deferred, {}), {});
+  for (const auto id : ledger.take_late(moment)) {
+    spdlog::warn("rank {}: job {} is late", config.rank, id);
+    ++late_jobs;
+    report(id, job_status::late);
+  }
+  return idle;
+}
+
+void gpu_worker_state::arm_timer() {
+  if (config.virtual_time || next_due() == never)
+    return;
+  const auto from = clock();
+  const auto wait = std::clamp(next_due() - from, nanoseconds_t{0},
+                               nanoseconds_t{longest_timer});
+  if (!armed.empty() && armed.front() <= from + wait)
+    return;
+  armed.insert(armed.begin(), from + wait);
+  self->delayed_send(self, std::chrono::nanoseconds{wait}, msg::timer{});
+}
+
+void gpu_worker_state::tick_device() {
+  if (device_gone) {
+    now = *target;
+    fire_due(now);
+    return finish_tick(never);
+  }
+  asked = std::clamp(next_due(), now, *target);
+  self->send(device, msg::device_tick{asked});
+}
+
+void gpu_worker_state::finish_tick(nanoseconds_t device_due) {
+  target.reset();
+  self->send(scheduler, msg::ticked{config.rank, config.incarnation,
+                                    std::min(next_due(), device_due)});
+}
+
+// -- helpers: errors ----------------------------------------------------------
+
+void gpu_worker_state::note(order_error kind, const std::string& what) {
+  ++order_errors;
+  auto& before = logged[static_cast<std::size_t>(kind)];
+  if (!std::exchange(before, true))
+    spdlog::error("rank {}: {}; further ones are only counted", config.rank,
+                  what);
+}
+
+void gpu_worker_state::tell_rank(ec code, std::string text) {
+  self->send(rank_side, rank_failed{config.rank, {code, std::move(text)}});
+}
+
+void gpu_worker_state::refuse_registration(error reason) {
+  self->send(rank_side, kv_registered{config.rank, 0, 0, std::move(reason)});
+}
+
+// -- behavior -----------------------------------------------------------------
+
+gpu_worker_actor::behavior_type
+gpu_worker(gpu_worker_actor::stateful_pointer<gpu_worker_state> self,
+           gpu_worker_config config, device_actor target,
+           scheduler_worker_port scheduler, rank_side_actor rank_side) {
+  auto& st = self->state;
+  st.self = self;
+  st.ledger = core::transfer_ledger{config.job_deadline.count()};
+  st.config = std::move(config);
+  st.device = std::move(target);
+  st.scheduler = std::move(scheduler);
+  st.rank_side = std::move(rank_side);
+  self->monitor(st.device);
+  self->set_down_handler([&st](caf::down_msg&) { st.device_down(); });
+  return {
+    [&st](const msg::begin_step& x) { st.begin_step(x); },
+    [&st](const msg::stores& x) { st.stores(x); },
+    [&st](const msg::tick& x) { st.tick(x); },
+    [&st](const msg::register_kv& x) { st.register_kv(x); },
+    [&st](const msg::unregister_kv&) { st.unregister_kv(); },
+    [&st](const msg::await_step& x) { st.await_step(x); },
+    [&st](const msg::end_step& x) { st.end_step(x); },
+    [&st](const msg::memory_registered& x) { st.memory_registered(x); },
+    [&st](const msg::memory_unregistered&) { st.memory_unregistered(); },
+    [&st](const msg::copy_done& x) { st.copy_done(x); },
+    [&st](const msg::fence_made& x) { st.fence_made(x); },
+    [&st](const msg::device_ticked& x) { st.device_ticked(x); },
+    [&st](const msg::timer&) { st.timer(); },
+  };
+}
+
+} // namespace kvtide

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include "kvtide/error.hpp"
+#include "kvtide/ids.hpp"
+#include "kvtide/job.hpp"
+
+#include "core/job_path.hpp"
+#include "core/rules.hpp"
+#include "core/transfer_ledger.hpp"
+#include "messages/device.hpp"
+#include "messages/gpu_worker.hpp"
+#include "messages/rank_side.hpp"
+#include "messages/scheduler.hpp"
+
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kvtide {
+
+/// Startup parameters of a worker.
+struct gpu_worker_config {
+  rank_id rank = 0;
+
+  /// Tells this life of the rank from earlier ones; goes with every report.
+  incarnation_id incarnation = 1;
+
+  /// Required; outlives the actor.
+  const core::rules* rule = &core::safe_rules;
+
+  /// See `options::job_deadline`.
+  std::chrono::nanoseconds job_deadline = std::chrono::seconds{10};
+
+  /// See `options::idle_delay`.
+  std::chrono::nanoseconds idle_delay = std::chrono::milliseconds{5};
+
+  /// Time moves by `tick` only, and no timer is armed.
+  bool virtual_time = false;
+
+  /// See `options::model_fingerprint`.
+  std::string model_fingerprint;
+};
+
+/// What came in an order that the protocol excludes (S12).
+enum class order_error : std::uint8_t {
+  begin_step,
+  stores,
+  end_step,
+  job,
+  flush,
+  completion,
+  fence,
+  tick,
+};
+
+/// State of a worker: what it holds back, what its device is busy with, and
+/// how far its rank is. Touched by one thread at a time.
+struct gpu_worker_state {
+  static inline const char* name = "gpu-worker";
+
+  static constexpr auto never = core::transfer_ledger::never;
+
+  // -- message handlers
+  // --------------------------------------------------------
+
+  void begin_step(const msg::begin_step& plan);
+
+  void stores(const msg::stores& late);
+
+  void tick(const msg::tick& req);
+
+  void register_kv(const msg::register_kv& req);
+
+  void unregister_kv();
+
+  void await_step(const msg::await_step& req);
+
+  void end_step(const msg::end_step& req);
+
+  void memory_registered(const msg::memory_registered& answer);
+
+  void memory_unregistered();
+
+  void copy_done(const msg::copy_done& report);
+
+  void fence_made(const msg::fence_made& answer);
+
+  void device_ticked(const msg::device_ticked& answer);
+
+  void timer();
+
+  /// No copy runs any more: what was in flight has failed.
+  void device_down();
+
+  // -- helpers: plans
+  // ----------------------------------------------------------
+
+  /// A plan that waits for the end of the step before it (S6).
+  struct held_plan {
+    step_id step = 0;
+    std::vector<job> loads;
+    std::vector<job> flushed_stores;
+    std::vector<job_id> flush;
+    std::vector<job> stores;
+  };
+
+  [[nodiscard]] bool in_order(const msg::begin_step& plan) const;
+
+  [[nodiscard]] bool in_order(const msg::stores& plan) const;
+
+  /// @pre `in_order(plan)`
+  void take(const msg::begin_step& plan);
+
+  /// @pre `in_order(plan)`
+  void take(const msg::stores& plan);
+
+  /// The jobs that were not here before (S4); counts the others.
+  [[nodiscard]] std::vector<job> take_jobs(const std::vector<job>& jobs);
+
+  /// Reports jobs of a message that came in the wrong order as failed.
+  void refuse(const std::vector<job>& jobs);
+
+  void run_held_plans();
+
+  void run(held_plan plan);
+
+  // -- helpers: jobs
+  // -----------------------------------------------------------
+
+  /// Appends stores that this rank writes to `out`, reports the others done.
+  void share_out(std::vector<job> jobs, std::vector<job>& out);
+
+  void defer(std::vector<job> jobs);
+
+  /// Hands jobs over, behind `after` and the last enqueued compute (S5, S6).
+  void submit(std::vector<job> jobs, std::vector<job_id> after);
+
+  void fail(const std::vector<job>& jobs);
+
+  void report(job_id job, job_status status, std::uint32_t row = 0);
+
+  void say_ready(fence wait_for);
+
+  // -- helpers: time
+  // -----------------------------------------------------------
+
+  [[nodiscard]] nanoseconds_t clock() const;
+
+  /// When deferred stores stop waiting for a next step (S13).
+  [[nodiscard]] nanoseconds_t idle_due() const;
+
+  [[nodiscard]] nanoseconds_t next_due() const;
+
+  /// Does what is due by `moment`.
+  /// @returns true if jobs went to the device.
+  bool fire_due(nanoseconds_t moment);
+
+  void arm_timer();
+
+  /// Moves the device's time to the next moment at which something is due here.
+  void tick_device();
+
+  void finish_tick(nanoseconds_t device_due);
+
+  // -- helpers: errors
+  // ---------------------------------------------------------
+
+  void note(order_error kind, const std::string& what);
+
+  void tell_rank(ec code, std::string text);
+
+  void refuse_registration(error reason);
+
+  // -- members
+  // -----------------------------------------------------------------
+
+  gpu_worker_actor::pointer self = nullptr;
+  gpu_worker_config config;
+  device_actor device;
+  scheduler_worker_port scheduler;
+  rank_side_actor rank_side;
+
+  enum class memory_state : std::uint8_t {
+    none,
+    registering,
+    registered,
+    unregistering,
+  };
+
+  memory_state memory = memory_state::none;
+  bool device_gone = false;
+  /// From the registration, see `kv_memory::writer`.
+  std::uint32_t writer = 0;
+  std::uint32_t writers = 1;
+
+  /// The last step whose plan arrived, and whether its stores did.
+  std::optional<step_id> arrived;
+  bool stores_arrived = false;
+  core::job_path path;
+  std::deque<held_plan> held;
+
+  /// The last step whose plan was run.
+  std::optional<step_id> begun;
+  /// `step_ready` of `begun` is owed.
+  bool awaiting_fence = false;
+  /// Compute of `begun` is enqueued.
+  bool ended = false;
+  /// Of the last enqueued step.
+  compute_events events;
+
+  /// Planned in a step, to be submitted at the start of the next (S3).
+  std::vector<job> deferred;
+  /// The later of the end of `begun` and the arrival of its stores.
+  nanoseconds_t idle_since = 0;
+  /// Set before the first message.
+  core::transfer_ledger ledger{0};
+
+  /// When `timer` messages that are under way will arrive, ascending. There
+  /// are two at most: a near one, and the one that was there before it.
+  std::vector<nanoseconds_t> armed;
+
+  /// Simulated time; unused with a real clock.
+  nanoseconds_t now = 0;
+  /// Where `now` is going while a `tick` is being worked on.
+  std::optional<nanoseconds_t> target;
+  /// Where the device was last asked to go.
+  nanoseconds_t asked = 0;
+
+  std::uint64_t order_errors = 0;
+  std::uint64_t late_jobs = 0;
+  std::uint64_t failed_jobs = 0;
+  std::array<bool, 8> logged{};
+};
+
+/// Runs the plans of one rank: decides when a job goes to the device, never
+/// which (S10).
+/// @param target if it goes down, its jobs are reported failed, a step that
+///               waits for a fence goes on, and later jobs fail. Nothing
+///               happens when one of the other two goes down.
+gpu_worker_actor::behavior_type
+gpu_worker(gpu_worker_actor::stateful_pointer<gpu_worker_state> self,
+           gpu_worker_config config, device_actor target,
+           scheduler_worker_port scheduler, rank_side_actor rank_side);
+
+} // namespace kvtide

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// The scheduler's queue, what its parts share, and its behavior.
+
+#include "actors/scheduler.hpp"
+
+#include "core/store_capability.hpp"
+
+#include <caf/actor_cast.hpp>
+#include <caf/send.hpp>
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace kvtide {
+
+scheduler_state::~scheduler_state() {
+  for (const auto& [id, row] : rows)
+    caf::anon_send(row->actor, msg::retire{});
+}
+
+// -- the queue ----------------------------------------------------------------
+
+void scheduler_state::push(scheduler_item item) {
+  queue.push_back(std::move(item));
+  pump();
+}
+
+void scheduler_state::push_front(std::vector<scheduler_item> items) {
+  queue.insert(queue.begin(), std::make_move_iterator(items.begin()),
+               std::make_move_iterator(items.end()));
+}
+
+void scheduler_state::pump() {
+  if (pumping)
+    return; // A handler further up goes on.
+  pumping = true;
+  while (std::holds_alternative<std::monostate>(phase) && !queue.empty()) {
+    auto item = std::move(queue.front());
+    queue.pop_front();
+    std::visit([this](auto& x) { start(x); }, item);
+  }
+  pumping = false;
+}
+
+void scheduler_state::done() {
+  phase = std::monostate{};
+  pump();
+}
+
+// -- helpers ------------------------------------------------------------------
+
+request_row* scheduler_state::find(request_id id) {
+  const auto i = rows.find(id);
+  return i != rows.end() ? i->second.get() : nullptr;
+}
+
+bool scheduler_state::ranks_complete() const {
+  return std::all_of(ranks.begin(), ranks.end(),
+                     [](const rank_seat& seat) { return seat.alive; });
+}
+
+void scheduler_state::fail(ticket_id ticket, request_id id, ec code,
+                           std::string text) {
+  counters.order_errors += 1;
+  self->send(engine, call_failed{ticket, id, {code, std::move(text)}});
+}
+
+void scheduler_state::order_error(const std::string& what) {
+  counters.order_errors += 1;
+  if (logged_errors.insert(what).second) // Once per kind (S12).
+    spdlog::error("scheduler: {}; it is counted and ignored", what);
+}
+
+void scheduler_state::empty_tables(request_id id, request_row& row) {
+  row.update.empty_tables = true;
+  row.update.appended.clear();
+  row.update.cleared.clear();
+  row.has_table = false;
+  for (group_id g = 0; g < row.sliding.size(); ++g) {
+    for (std::size_t i = 0; i < row.sliding[g].size(); ++i)
+      sliding.remove(row.sliding[g][i], id, g, i);
+    row.sliding[g].clear();
+  }
+}
+
+void scheduler_state::release_promise(request_row& row) {
+  if (row.promise == 0)
+    return;
+  self->send(cache, msg::release_promise{row.promise});
+  row.promise = 0;
+  slots_gained = true;
+}
+
+void scheduler_state::refresh_boundary(request_row& row) {
+  row.boundary = core::next_boundary(*shape, row.next, row.wish.prompt);
+}
+
+void scheduler_state::drop_if_over(request_id id) {
+  const auto* row = find(id);
+  if (row != nullptr && row->closed && row->jobs.empty())
+    drop(id); // S2: not a message longer.
+}
+
+void scheduler_state::drop(request_id id) {
+  auto* row = find(id);
+  release_promise(*row);
+  empty_tables(id, *row);
+  self->send(row->actor, msg::retire{});
+  rows.erase(id);
+}
+
+void scheduler_state::watch_full_blocks(const core::tracked_job& entry) {
+  for (const auto& row : entry.work.rows)
+    if (!shape->groups[row.key.group].sliding())
+      for (auto block : row.blocks)
+        if (block != no_block)
+          watch.add(block, entry.work.id);
+}
+
+std::vector<core::key_view>
+scheduler_state::last_keys(const request_row* row, job_id ending) const {
+  const auto last = row != nullptr && row->closed && row->jobs.size() == 1
+                    && row->jobs.front() == ending;
+  return last ? row->final_keys : std::vector<core::key_view>{};
+}
+
+// -- behavior -----------------------------------------------------------------
+
+scheduler_actor::behavior_type
+scheduler(scheduler_actor::stateful_pointer<scheduler_state> self,
+          scheduler_config config, cache_manager_actor cache,
+          engine_actor engine) {
+  auto& st = self->state;
+  st.self = self;
+  st.shape = std::move(config.shape);
+  st.opts = std::move(config.opts);
+  st.rule = &core::rules_of(st.opts.rules);
+  st.cache = std::move(cache);
+  st.engine = std::move(engine);
+  st.jobs = core::job_table{st.opts.ranks};
+  st.ranks.resize(st.opts.ranks);
+  self->set_down_handler([&st](const caf::down_msg& down) {
+    for (rank_id r = 0; r < st.ranks.size(); ++r)
+      if (st.ranks[r].worker && st.ranks[r].worker.address() == down.source)
+        st.push(rank_gone{r, st.ranks[r].incarnation});
+  });
+  return {
+    // From the engine.
+    [&st](msg::add& x) { st.push(std::move(x)); },
+    [&st](msg::extend& x) { st.push(std::move(x)); },
+    [&st](msg::lookup& x) { st.push(std::move(x)); },
+    [&st](msg::decline& x) { st.push(x); },
+    [&st](msg::allocate& x) { st.push(std::move(x)); },
+    [&st](msg::step& x) { st.push(std::move(x)); },
+    [&st](msg::outputs& x) { st.push(std::move(x)); },
+    [&st](msg::truncate& x) { st.push(x); },
+    [&st](msg::finish& x) { st.push(x); },
+    [&st](msg::reset& x) { st.push(x); },
+    [&st](msg::get_stats& x) { st.push(x); },
+    [&st](msg::get_snapshot& x) { st.push(x); },
+    [&st](msg::take_events& x) { st.push(x); },
+    [&st](msg::shutdown& x) { st.push(x); },
+    [&st](msg::advance& x) { st.push(x); },
+    // From workers.
+    [&st](msg::worker_ready& x) {
+      st.push(rank_joined{
+        x, caf::actor_cast<gpu_worker_actor>(st.self->current_sender())});
+    },
+    [&st](msg::transfer_done& x) { st.on_transfer(x); },
+    [&st](msg::ticked& x) { st.on(x); },
+    // From requests.
+    [&st](msg::search_keys& x) { st.on(x); },
+    [&st](msg::store_offer& x) { st.on(x); },
+    [&st](msg::load_offer& x) { st.on(x); },
+    // From the cache manager.
+    [&st](msg::search_result& x) { st.on(x); },
+    [&st](msg::stores_prepared& x) { st.on(x); },
+    [&st](msg::load_prepared& x) { st.on(x); },
+    [&st](msg::rolled_back& x) { st.on(x); },
+    [&st](msg::cache_events& x) { st.on(x); },
+    [&st](msg::pool_report& x) { st.on(x); },
+    [&st](msg::key_states&) { st.order_error("key_states came unasked"); },
+    // From itself.
+    [&st](msg::timer&) { st.on_timer(); },
+  };
+}
+
+} // namespace kvtide

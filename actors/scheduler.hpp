@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include "actors/request_row.hpp"
+#include "core/job_table.hpp"
+#include "core/layout.hpp"
+#include "core/reuse_watch.hpp"
+#include "core/rules.hpp"
+#include "core/sliding_index.hpp"
+#include "kvtide/options.hpp"
+#include "messages/cache_manager.hpp"
+#include "messages/engine.hpp"
+#include "messages/gpu_worker.hpp"
+#include "messages/scheduler.hpp"
+
+#include <caf/actor_cast.hpp>
+#include <caf/make_message.hpp>
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+
+#include <tsl/robin_map.h>
+#include <tsl/robin_set.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace kvtide {
+
+/// Startup parameters of the scheduler.
+struct scheduler_config {
+  std::shared_ptr<const core::layout> shape;
+  options opts;
+};
+
+// -- what waits in the queue besides the engine's calls -------------------------
+
+/// A worker joined.
+struct rank_joined {
+  msg::worker_ready ready;
+  gpu_worker_actor worker;
+};
+
+/// A worker died.
+struct rank_gone {
+  rank_id rank = 0;
+  incarnation_id incarnation = 0;
+};
+
+/// No step came: finished requests are planned without one (S13).
+struct idle_plan {};
+
+/// A sub-step of simulated time has ended; go on.
+struct advance_on {
+  ticket_id ticket = 0;
+  nanoseconds_t target = 0;
+};
+
+/// Everything that takes effect one after the other (S1).
+using scheduler_item
+  = std::variant<msg::add, msg::extend, msg::lookup, msg::decline,
+                 msg::allocate, msg::step, msg::outputs, msg::truncate,
+                 msg::finish, msg::reset, msg::get_stats, msg::get_snapshot,
+                 msg::take_events, msg::shutdown, msg::advance,
+                 msg::transfer_done, rank_joined, rank_gone, idle_plan,
+                 advance_on>;
+
+// -- the item in progress --------------------------------------------------------
+
+struct lookup_phase {
+  ticket_id ticket = 0;
+  std::vector<lookup_row> rows;
+  /// One per row.
+  std::vector<lookup_hit> hits;
+  /// Rows that are searched, in order, and their queries.
+  std::vector<std::size_t> searched;
+  std::vector<core::search_query> queries;
+  std::vector<promise_id> promises;
+  std::size_t missing = 0;
+};
+
+struct allocate_phase {
+  ticket_id ticket = 0;
+  request_id request = 0;
+  token_count total = 0;
+  job work;
+};
+
+struct step_phase {
+  /// A request that takes part: it may store, or its keys are moved.
+  struct participant {
+    request_id request = 0;
+    bool offers = false;
+    bool moves = false;
+    msg::store_offer answer;
+  };
+
+  ticket_id ticket = 0;
+  step_plan plan;
+  /// Planned without the engine (S13): no `begin_step`, no answer.
+  bool idle = false;
+  /// `begin_step` waits for the plan, as a job of this step may be in its own
+  /// flush set.
+  bool begin_late = false;
+  std::vector<participant> participants;
+  tsl::robin_map<request_id, std::size_t> place;
+  std::size_t missing = 0;
+  /// Indices in `participants` of the offers that the pool was asked about.
+  std::vector<std::size_t> offered;
+  std::set<job_id> flush;
+  std::vector<request_id> finished;
+};
+
+struct rollback_phase {
+  job_id id = 0;
+};
+
+struct report_phase {
+  ticket_id ticket = 0;
+  bool snapshot = false;
+};
+
+struct events_phase {
+  ticket_id ticket = 0;
+};
+
+struct advance_phase {
+  ticket_id ticket = 0;
+  nanoseconds_t target = 0;
+  std::size_t missing = 0;
+  nanoseconds_t next_due = 0;
+  std::vector<msg::transfer_done> reports;
+};
+
+using scheduler_phase
+  = std::variant<std::monostate, lookup_phase, allocate_phase, step_phase,
+                 rollback_phase, report_phase, events_phase, advance_phase>;
+
+// -- the actor -------------------------------------------------------------------
+
+/// State of the scheduler. Touched by one thread at a time, as CAF runs one
+/// message of an actor after the other. Never waits: an item that needs other
+/// actors is a phase, and all else stays in the queue meanwhile.
+struct scheduler_state {
+  static inline const char* name = "scheduler";
+
+  static constexpr nanoseconds_t never
+    = std::numeric_limits<nanoseconds_t>::max();
+
+  struct rank_seat {
+    gpu_worker_actor worker;
+    incarnation_id incarnation = 0;
+    std::uint64_t slots = 0;
+    bool joined = false;
+    bool alive = false;
+  };
+
+  scheduler_state() = default;
+  scheduler_state(const scheduler_state&) = delete;
+  scheduler_state& operator=(const scheduler_state&) = delete;
+
+  /// Takes the requests along: they hold the scheduler, and it holds them.
+  ~scheduler_state();
+
+  // -- the queue (scheduler.cpp) -----------------------------------------------
+
+  void push(scheduler_item item);
+  void push_front(std::vector<scheduler_item> items);
+  void pump();
+  /// Ends the item in progress.
+  void done();
+  /// The phase that an answer belongs to, or null if it is none of ours (S12).
+  template <class Phase>
+  Phase* in_phase() {
+    auto* out = std::get_if<Phase>(&phase);
+    if (out == nullptr)
+      order_error("an answer came without a question");
+    return out;
+  }
+
+  // -- engine's calls (scheduler_calls.cpp) --------------------------------------
+
+  void start(msg::add& x);
+  void start(msg::extend& x);
+  void start(msg::lookup& x);
+  void start(msg::decline& x);
+  void start(msg::allocate& x);
+  void start(msg::outputs& x);
+  void start(msg::truncate& x);
+  void start(msg::finish& x);
+  void start(msg::reset& x);
+  /// @returns the jobs that were in flight
+  std::vector<job_id> forget_everything();
+  void start(msg::get_stats& x);
+  void start(msg::get_snapshot& x);
+  void start(msg::take_events& x);
+  void start(msg::shutdown& x);
+
+  void on(msg::search_keys& x);
+  void on(msg::search_result& x);
+  void on(msg::load_offer& x);
+  void on(msg::load_prepared& x);
+  void on(msg::cache_events& x);
+  void on(const msg::pool_report& x);
+
+  void answer_lookup(lookup_phase& now);
+
+  // -- a step (scheduler_step.cpp) -----------------------------------------------
+
+  void start(msg::step& x);
+  void start(idle_plan& x);
+
+  void on(msg::store_offer& x);
+  void on(msg::stores_prepared& x);
+
+  void take_row(step_row& row);
+  void clear_stale_blocks();
+  void find_flushes(const std::vector<request_id>& preempted,
+                    std::set<job_id>& flush) const;
+  void invite(step_phase& now, request_id id, bool offers, bool moves);
+  void invite_refused(step_phase& now);
+  void ask_participants(step_phase& now);
+  void ask_pool(step_phase& now);
+  void settle_offer(step_phase& now, step_phase::participant& who,
+                    core::store_grant& grant);
+  void make_store(step_phase& now, step_phase::participant& who,
+                  const core::store_grant& grant);
+  void end_step(step_phase& now);
+  void send_begin_step(const step_phase& now, std::vector<job> flushed_stores);
+  [[nodiscard]] bool stores_paused();
+
+  // -- jobs, ranks and time (scheduler_jobs.cpp) -----------------------------------
+
+  void start(msg::transfer_done& x);
+  void start(rank_joined& x);
+  void start(rank_gone& x);
+  void start(msg::advance& x);
+  void start(advance_on& x);
+
+  void on(msg::rolled_back& x);
+  void on(const msg::ticked& x);
+  void on_transfer(msg::transfer_done& x);
+  void on_timer();
+
+  void settle(core::tracked_job& entry);
+  void settle_store(core::tracked_job& entry);
+  void settle_load(core::tracked_job& entry);
+  void finish_copies(core::tracked_job& entry);
+  void fail_load(core::tracked_job& entry);
+  void announce_load_end(core::tracked_job& entry);
+  void leave_request(const core::tracked_job& entry);
+  void roll_back(request_id id, group_id group, std::size_t chunk);
+  void unwatch(const core::tracked_job& entry);
+  void erase_job(job_id id);
+  void tick_ranks(advance_phase& now);
+  void end_tick(advance_phase& now);
+  void maybe_stopped();
+  void arm_timer();
+  [[nodiscard]] nanoseconds_t clock_now() const;
+  [[nodiscard]] nanoseconds_t own_due() const;
+
+  // -- helpers (scheduler.cpp) -----------------------------------------------------
+
+  request_row* find(request_id id);
+  /// Every rank has joined and lives.
+  [[nodiscard]] bool ranks_complete() const;
+  void fail(ticket_id ticket, request_id id, ec code, std::string text);
+  void order_error(const std::string& what);
+  void empty_tables(request_id id, request_row& row);
+  void release_promise(request_row& row);
+  void refresh_boundary(request_row& row);
+  void drop_if_over(request_id id);
+  void drop(request_id id);
+  void watch_full_blocks(const core::tracked_job& entry);
+  [[nodiscard]] std::vector<core::key_view> last_keys(const request_row* row,
+                                                      job_id ending) const;
+  /// One message object for all ranks: what they read is identical (S10).
+  template <class T>
+  void broadcast(T x) {
+    const auto message = caf::make_message(std::move(x));
+    for (const auto& seat : ranks)
+      if (seat.alive)
+        caf::actor_cast<caf::strong_actor_ptr>(seat.worker)
+          ->enqueue(self->ctrl(), caf::make_message_id(), message,
+                    self->context());
+  }
+
+  // -- members -------------------------------------------------------------------
+
+  scheduler_actor::pointer self = nullptr;
+  std::shared_ptr<const core::layout> shape;
+  options opts;
+  const core::rules* rule = nullptr;
+  cache_manager_actor cache;
+  engine_actor engine;
+
+  std::deque<scheduler_item> queue;
+  scheduler_phase phase;
+  bool pumping = false;
+
+  tsl::robin_map<request_id, std::unique_ptr<request_row>> rows;
+  core::job_table jobs{1};
+  core::reuse_watch watch;
+  core::sliding_index sliding;
+  std::vector<rank_seat> ranks;
+
+  /// The last step; zero before the first.
+  step_id last_step = 0;
+  bool stepped = false;
+  /// Blocks handed out since the last step ended.
+  tsl::robin_set<block_id> fresh;
+  /// Loads that the next step delivers.
+  std::vector<job> waiting_loads;
+  /// Flushed by the next step: what a reset or a truncate left.
+  std::set<job_id> leftover_flush;
+  /// Finished since the last step, in call order.
+  std::vector<request_id> finishing;
+  /// Refused requests in order of first refusal (R5).
+  std::vector<request_id> refused;
+  /// Slots became free or idle since refused requests were last asked.
+  bool slots_gained = false;
+  /// The engine was told of the overload.
+  bool overloaded = false;
+
+  promise_id last_promise = 0;
+  struct open_promise {
+    step_id step = 0;
+    request_id request = 0;
+    promise_id promise = 0;
+  };
+  /// In order of age.
+  std::deque<open_promise> promises;
+
+  /// Simulated time; real time is asked from the actor's clock.
+  nanoseconds_t now = 0;
+  /// When `finishing` is planned without a step (S13).
+  nanoseconds_t idle_due = never;
+  bool timer_armed = false;
+
+  struct stop_call {
+    ticket_id ticket = 0;
+    nanoseconds_t deadline = 0;
+  };
+  std::optional<stop_call> stopping;
+
+  /// What every rank has room for; zero before all have joined.
+  std::uint64_t pool_slots = 0;
+
+  stats counters;
+  std::set<std::string> logged_errors;
+};
+
+/// Decides what is loaded, stored and flushed (S10). Spawns one request actor
+/// per request. If a worker dies, its jobs fail, the engine is told, stores
+/// pause and lookups find nothing until a worker with its rank joins again.
+/// @param config Validated by the caller.
+scheduler_actor::behavior_type
+scheduler(scheduler_actor::stateful_pointer<scheduler_state> self,
+          scheduler_config config, cache_manager_actor cache,
+          engine_actor engine);
+
+} // namespace kvtide

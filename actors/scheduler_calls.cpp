@@ -1,0 +1,508 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// The engine's calls, except `step`.
+
+#include "actors/request.hpp"
+#include "actors/scheduler.hpp"
+
+#include <caf/actor_cast.hpp>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace kvtide {
+
+namespace {
+
+std::string name_of(request_id id) {
+  return "request " + std::to_string(id);
+}
+
+/// One list per group, and all ids inside `hashed` matched by one in `blocks`.
+bool fits_groups(const allocated& call, std::size_t groups) {
+  if (call.blocks.size() != groups || call.hashed.size() != groups)
+    return false;
+  for (std::size_t g = 0; g < groups; ++g)
+    if (call.blocks[g].size() != call.hashed[g].size())
+      return false;
+  return true;
+}
+
+} // namespace
+
+// -- requests -----------------------------------------------------------------
+
+void scheduler_state::start(msg::add& x) {
+  const auto& call = x.call;
+  if (stopping)
+    return fail(x.ticket, call.request, ec::shutting_down,
+                "the runtime is stopping; add no more requests");
+  if (call.prompt_tokens < 0 || call.known_tokens < call.prompt_tokens
+      || call.cap < 0)
+    return fail(x.ticket, call.request, ec::invalid_argument,
+                name_of(call.request)
+                  + ": prompt_tokens and cap must not be negative, and "
+                    "known_tokens not below prompt_tokens");
+  if (find(call.request) != nullptr)
+    return fail(x.ticket, call.request, ec::duplicate_request,
+                name_of(call.request)
+                  + " is still tracked; use another id, or wait until its "
+                    "last job has ended");
+  auto row = std::make_unique<request_row>();
+  row->wish.prompt = call.prompt_tokens;
+  row->wish.known = call.known_tokens;
+  row->wish.cap = call.cap;
+  row->wish.prompt_only = call.prompt_only || opts.offload_prompt_only;
+  row->wish.no_store = call.no_store;
+  row->no_read = call.no_read;
+  row->next.assign(shape->groups.size(), 0);
+  row->sliding.resize(shape->groups.size());
+  row->actor = self->spawn(
+    request, request_config{call.request, shape, rule, call.prompt_tokens},
+    caf::actor_cast<scheduler_request_port>(self));
+  refresh_boundary(*row);
+  rows.emplace(call.request, std::move(row));
+}
+
+void scheduler_state::start(msg::extend& x) {
+  auto* row = find(x.call.request);
+  if (row == nullptr)
+    return fail(x.ticket, x.call.request, ec::unknown_request,
+                name_of(x.call.request) + " is not tracked; add it first");
+  if (x.call.first != row->hashes)
+    return fail(x.ticket, x.call.request, ec::out_of_order,
+                name_of(x.call.request) + ": hashes up to "
+                  + std::to_string(row->hashes)
+                  + " are known; send the next ones from there");
+  const auto empty
+    = std::any_of(x.call.hashes.begin(), x.call.hashes.end(),
+                  [](const prefix_hash& hash) { return hash.size() == 0; });
+  const auto ids = x.call.token_ids.size();
+  const auto covered = x.call.hashes.size()
+                       * static_cast<std::size_t>(shape->hash_tokens);
+  if (empty || (ids != 0 && ids != covered))
+    return fail(x.ticket, x.call.request, ec::invalid_argument,
+                name_of(x.call.request)
+                  + ": a prefix hash must not be empty, and token_ids must be "
+                    "empty or name every token that the hashes cover");
+  auto& update = row->update;
+  update.hashes.insert(update.hashes.end(), x.call.hashes.begin(),
+                       x.call.hashes.end());
+  update.token_ids.insert(update.token_ids.end(), x.call.token_ids.begin(),
+                          x.call.token_ids.end());
+  row->hashes += x.call.hashes.size();
+}
+
+void scheduler_state::start(msg::outputs& x) {
+  for (const auto& output : x.call.rows) {
+    auto* row = find(output.request);
+    if (row == nullptr || output.known < 0 || output.computed < 0) {
+      order_error("outputs name a request that is not tracked, or a negative "
+                  "number of tokens");
+      continue;
+    }
+    // A later step may be planned already: what it computes stays scheduled.
+    const auto end = row->wish.computed + row->wish.scheduled;
+    row->wish.known = output.known;
+    row->wish.computed = output.computed;
+    row->wish.scheduled = std::max<token_count>(0, end - output.computed);
+  }
+}
+
+void scheduler_state::start(msg::truncate& x) {
+  auto* row = find(x.call.request);
+  if (row == nullptr || row->wish.ending)
+    return fail(x.ticket, x.call.request, ec::unknown_request,
+                name_of(x.call.request) + " is not running");
+  const auto tokens = x.call.tokens;
+  if (tokens < 0 || tokens > row->wish.known)
+    return fail(x.ticket, x.call.request, ec::invalid_argument,
+                name_of(x.call.request) + ": cannot roll back to "
+                  + std::to_string(tokens) + " of "
+                  + std::to_string(row->wish.known) + " known tokens");
+  auto& wish = row->wish;
+  wish.known = tokens;
+  wish.computed = std::min(wish.computed, tokens);
+  wish.scheduled = 0;
+  row->hashes = std::min(row->hashes,
+                         static_cast<std::uint64_t>(tokens / shape->hash_tokens));
+  for (std::size_t g = 0; g < row->next.size(); ++g)
+    row->next[g] = std::min(
+      row->next[g],
+      static_cast<std::size_t>(tokens / shape->groups[g].chunk_tokens));
+  refresh_boundary(*row);
+  // The blocks behind are written again: stores that read them end first.
+  for (auto id : row->jobs) {
+    const auto& work = jobs.find(id)->work;
+    const auto rewritten = [&](const job_row& r) {
+      const auto& group = shape->groups[r.key.group];
+      return static_cast<token_count>(r.chunk + 1) * group.chunk_tokens > tokens;
+    };
+    if (work.kind == job_kind::store
+        && std::any_of(work.rows.begin(), work.rows.end(), rewritten))
+      leftover_flush.insert(id);
+  }
+  self->send(row->actor,
+             msg::shrink{std::exchange(row->update, {}), tokens});
+}
+
+void scheduler_state::start(msg::finish& x) {
+  auto out = finish_answer{x.ticket, x.call.request, {}};
+  // Loads may still write, also those from before a reset or past their
+  // deadline (S7).
+  for (const auto& [id, entry] : jobs.all()) {
+    if (entry.work.request != x.call.request
+        || entry.work.kind != job_kind::load)
+      continue;
+    const auto blocks = entry.blocks();
+    out.held.insert(out.held.end(), blocks.begin(), blocks.end());
+    jobs.find(id)->blocks_held = true;
+  }
+  auto* row = find(x.call.request);
+  if (row != nullptr && !row->wish.ending) {
+    row->wish.ending = x.call.reason;
+    row->wish.known = x.call.known;
+    row->wish.computed = x.call.computed;
+    row->wish.scheduled = 0;
+    release_promise(*row);
+    for (auto id : row->jobs)
+      if (const auto& entry = *jobs.find(id);
+          entry.work.kind == job_kind::store)
+        watch_full_blocks(entry);
+    finishing.push_back(x.call.request);
+    if (opts.delivery == plan_delivery::direct) {
+      idle_due = std::min(
+        idle_due,
+        clock_now() + std::chrono::nanoseconds{opts.idle_delay}.count());
+      arm_timer();
+    }
+  } else if (row != nullptr) {
+    order_error("a request was finished twice");
+  }
+  self->send(engine, std::move(out));
+}
+
+// -- lookup -------------------------------------------------------------------
+
+void scheduler_state::start(msg::lookup& x) {
+  auto seen = tsl::robin_set<request_id>{};
+  for (const auto& query : x.rows) {
+    const auto* row = find(query.request);
+    if (row == nullptr || row->wish.ending)
+      return fail(x.ticket, query.request, ec::unknown_request,
+                  name_of(query.request)
+                    + " is not tracked or has finished; leave it out of "
+                      "lookups");
+    if (!seen.insert(query.request).second)
+      return fail(x.ticket, query.request, ec::invalid_argument,
+                  name_of(query.request) + " is named twice in one lookup");
+    if (query.local < 0 || query.known_tokens < query.local)
+      return fail(x.ticket, query.request, ec::invalid_argument,
+                  name_of(query.request)
+                    + ": local must be between 0 and known_tokens");
+  }
+  auto lookup = lookup_phase{};
+  lookup.ticket = x.ticket;
+  lookup.rows = std::move(x.rows);
+  for (const auto& query : lookup.rows) {
+    auto& row = *find(query.request);
+    auto hit = lookup_hit{};
+    hit.request = query.request;
+    counters.lookups += 1;
+    row.wish.known = query.known_tokens;
+    empty_tables(query.request, row);
+    release_promise(row); // R11
+    if (!row.jobs.empty()) {
+      hit.ask_again = true; // PRE-02
+    } else {
+      row.local = query.local;
+      auto ask = core::search_query{};
+      ask.local = query.local;
+      ask.known = query.known_tokens;
+      ask.skip_reading = row.no_read || !ranks_complete();
+      ask.ignore_pending
+        = rule->bounded_deferral && row.deferrals >= opts.max_deferrals; // R7
+      ask.touch = !rule->recency_per_admission || !row.accessed;         // R12
+      ask.promise = rule->hold_hits ? ++last_promise : 0;                // R11
+      lookup.searched.push_back(lookup.hits.size());
+      lookup.promises.push_back(ask.promise);
+      lookup.queries.push_back(std::move(ask));
+      self->send(row.actor,
+                 msg::prepare_search{std::exchange(row.update, {})});
+    }
+    lookup.hits.push_back(hit);
+  }
+  lookup.missing = lookup.searched.size();
+  auto& current = phase.emplace<lookup_phase>(std::move(lookup));
+  if (current.missing == 0)
+    answer_lookup(current);
+}
+
+void scheduler_state::on(msg::search_keys& x) {
+  auto* lookup = in_phase<lookup_phase>();
+  if (lookup == nullptr)
+    return;
+  for (std::size_t i = 0; i < lookup->searched.size(); ++i)
+    if (lookup->rows[lookup->searched[i]].request == x.request)
+      lookup->queries[i].keys = std::move(x.keys);
+  if (--lookup->missing == 0)
+    self->send(cache, msg::search{std::move(lookup->queries)});
+}
+
+void scheduler_state::on(msg::search_result& x) {
+  auto* lookup = in_phase<lookup_phase>();
+  if (lookup == nullptr)
+    return;
+  for (std::size_t i = 0; i < lookup->searched.size(); ++i) {
+    auto& hit = lookup->hits[lookup->searched[i]];
+    const auto& answer = x.answers[i];
+    auto& row = *find(hit.request);
+    row.hit_tokens = answer.end_tokens;
+    row.accessed = row.accessed || answer.touched;
+    hit.ask_again = !answer.tokens;
+    hit.tokens = answer.tokens.value_or(0);
+    row.deferrals += hit.ask_again;
+    counters.hit_tokens += static_cast<std::uint64_t>(hit.tokens);
+    if (answer.held) {
+      row.promise = hit.promise = lookup->promises[i];
+      promises.push_back({last_step, hit.request, hit.promise});
+    }
+  }
+  answer_lookup(*lookup);
+}
+
+void scheduler_state::answer_lookup(lookup_phase& lookup) {
+  for (const auto& hit : lookup.hits)
+    counters.deferrals += hit.ask_again;
+  self->send(engine, lookup_answer{lookup.ticket, std::move(lookup.hits)});
+  done();
+}
+
+void scheduler_state::start(msg::decline& x) {
+  const auto open = std::find_if(
+    promises.begin(), promises.end(),
+    [&](const open_promise& y) { return y.promise == x.promise; });
+  if (open != promises.end())
+    if (auto* row = find(open->request);
+        row != nullptr && row->promise == x.promise)
+      return release_promise(*row);
+  fail(x.ticket, 0, ec::unknown_promise,
+       "promise " + std::to_string(x.promise)
+         + " was used, declined or has expired; nothing is held by it");
+}
+
+// -- allocation ---------------------------------------------------------------
+
+void scheduler_state::start(msg::allocate& x) {
+  auto& call = x.call;
+  auto* row = find(call.request);
+  if (row == nullptr || row->wish.ending)
+    return fail(x.ticket, call.request, ec::unknown_request,
+                name_of(call.request)
+                  + " is not tracked or has finished; nothing is loaded");
+  if (call.external == 0) {
+    release_promise(*row);
+    if (rule->allocation_is_always_fresh) // R15, FEN-02
+      for (const auto& group : call.blocks)
+        for (auto block : group)
+          if (block != no_block)
+            fresh.insert(block);
+    return;
+  }
+  if (call.external < 0 || row->local + call.external > row->hit_tokens
+      || !fits_groups(call, shape->groups.size()))
+    return fail(x.ticket, call.request, ec::invalid_argument,
+                name_of(call.request) + ": external must be at most the "
+                  + std::to_string(row->hit_tokens - row->local)
+                  + " tokens of the last lookup, and blocks and hashed must "
+                    "have one list per group of equal length");
+  if (!row->jobs.empty())
+    return fail(x.ticket, call.request, ec::out_of_order,
+                name_of(call.request)
+                  + " has jobs in flight; look it up again first");
+  for (const auto& group : call.blocks)
+    for (auto block : group)
+      if (block != no_block)
+        fresh.insert(block);
+  auto allocation = allocate_phase{};
+  allocation.ticket = x.ticket;
+  allocation.request = call.request;
+  allocation.total = row->local + call.external;
+  phase = std::move(allocation);
+  self->send(row->actor,
+             msg::plan_load{std::exchange(row->update, {}),
+                            row->local + call.external, std::move(call.blocks),
+                            std::move(call.hashed)});
+}
+
+void scheduler_state::on(msg::load_offer& x) {
+  auto* allocation = in_phase<allocate_phase>();
+  if (allocation == nullptr)
+    return;
+  auto& work = allocation->work;
+  work.kind = job_kind::load;
+  work.request = x.request;
+  work.rows = std::move(x.rows);
+  work.first_block = std::move(x.first_block);
+  auto ask = msg::prepare_load{};
+  ask.keys.reserve(work.rows.size());
+  for (const auto& row : work.rows)
+    ask.keys.push_back(row.key);
+  ask.promise = std::exchange(find(x.request)->promise, 0);
+  self->send(cache, std::move(ask));
+}
+
+void scheduler_state::on(msg::load_prepared& x) {
+  auto* allocation = in_phase<allocate_phase>();
+  if (allocation == nullptr)
+    return;
+  auto& row = *find(allocation->request);
+  auto work = std::move(allocation->work);
+  counters.load_jobs += 1;
+  if (x.grant.ok() && ranks_complete()) {
+    for (std::size_t i = 0; i < work.rows.size(); ++i)
+      work.rows[i].slot = x.grant.slots[i];
+    for (std::size_t g = 0; g < row.next.size(); ++g) {
+      const auto chunk = shape->groups[g].chunk_tokens;
+      row.next[g] = static_cast<std::size_t>(
+        (allocation->total + chunk - 1) / chunk); // Rounded up.
+    }
+    refresh_boundary(row);
+    const auto& entry = jobs.add(std::move(work));
+    row.jobs.push_back(entry.work.id);
+    waiting_loads.push_back(entry.work);
+  } else {
+    // R13: a load of what is not there fails at once; so does one that lacks a
+    // rank.
+    counters.failed_jobs += 1;
+    auto failed = core::tracked_job{};
+    failed.work = std::move(work);
+    failed.work.id = jobs.skip_id();
+    failed.first_failed_row
+      = static_cast<std::uint32_t>(x.grant.absent.value_or(0));
+    if (x.grant.ok())
+      self->send(cache, msg::complete_job{job_kind::load, failed.keys(), false,
+                                          false, {}});
+    fail_load(failed);
+  }
+  done();
+}
+
+// -- the whole cache ----------------------------------------------------------
+
+void scheduler_state::start(msg::reset& x) {
+  counters.resets += 1;
+  self->send(engine, call_done{x.ticket, forget_everything()});
+}
+
+std::vector<job_id> scheduler_state::forget_everything() {
+  auto out = std::vector<job_id>{};
+  auto running = std::vector<slot_id>{};
+  for (const auto& [id, entry] : jobs.all()) {
+    const auto slots = entry.slots();
+    running.insert(running.end(), slots.begin(), slots.end());
+    if (!entry.settled && !entry.stale)
+      out.push_back(id);
+  }
+  leftover_flush.insert(out.begin(), out.end());
+  jobs.forget_all(); // S11
+  watch.clear();
+  self->send(cache, msg::reset_pool{std::move(running)});
+  auto over = std::vector<request_id>{};
+  for (auto i = rows.begin(); i != rows.end(); ++i) {
+    auto& row = *i.value();
+    row.jobs.clear(); // RST-01
+    row.promise = 0;
+    row.refused = false;
+    row.retries.clear();
+    row.next.assign(row.next.size(), 0);
+    refresh_boundary(row);
+    if (row.wish.ending)
+      over.push_back(i.key());
+  }
+  for (auto id : over)
+    drop(id);
+  finishing.clear();
+  refused.clear();
+  promises.clear();
+  idle_due = never;
+  return out;
+}
+
+void scheduler_state::start(msg::get_stats& x) {
+  phase = report_phase{x.ticket, false};
+  self->send(cache, msg::get_pool_report{});
+}
+
+void scheduler_state::start(msg::get_snapshot& x) {
+  phase = report_phase{x.ticket, true};
+  self->send(cache, msg::get_pool_report{});
+}
+
+void scheduler_state::on(const msg::pool_report& x) {
+  auto* report = in_phase<report_phase>();
+  if (report == nullptr)
+    return;
+  if (report->snapshot) {
+    auto out = msg::snapshot_answer{};
+    out.ticket = report->ticket;
+    for (const auto& [id, row] : rows) {
+      out.tracked.push_back(id);
+      out.next[id] = row->next;
+    }
+    std::sort(out.tracked.begin(), out.tracked.end());
+    for (const auto& [id, entry] : jobs.all())
+      if (!entry.stale && !entry.settled)
+        out.jobs.push_back({id, entry.missing});
+    out.watched_blocks = watch.blocks();
+    out.free_slots = x.state.free;
+    out.idle_chunks = x.state.evictable;
+    out.writing_chunks = x.state.writing;
+    self->send(engine, std::move(out));
+  } else {
+    auto out = counters;
+    out.tracked_requests = rows.size();
+    out.jobs_in_flight = jobs.all().size();
+    out.host_slots = x.slots;
+    out.free_slots = x.state.free;
+    out.quarantined_slots = x.state.quarantined;
+    out.pinned_slots = x.state.busy;
+    out.held_slots = x.state.held;
+    out.writing_slots = x.state.writing;
+    out.watched_blocks = watch.size();
+    out.sliding_entries = sliding.size();
+    out.stored_chunks = x.stored_chunks;
+    out.loaded_chunks = x.loaded_chunks;
+    out.evicted_chunks = x.evicted_chunks;
+    self->send(engine, stats_answer{report->ticket, out});
+  }
+  done();
+}
+
+void scheduler_state::start(msg::take_events& x) {
+  phase = events_phase{x.ticket};
+  self->send(cache, msg::drain_events{});
+}
+
+void scheduler_state::on(msg::cache_events& x) {
+  if (const auto* events = in_phase<events_phase>(); events != nullptr) {
+    self->send(engine, events_answer{events->ticket, std::move(x.events)});
+    done();
+  }
+}
+
+void scheduler_state::start(msg::shutdown& x) {
+  if (stopping)
+    return fail(x.ticket, 0, ec::shutting_down,
+                "the runtime is stopping already");
+  stopping = stop_call{x.ticket, clock_now() + std::max<nanoseconds_t>(
+                                   0, x.deadline)};
+  if (!finishing.empty() && opts.delivery == plan_delivery::direct)
+    push(idle_plan{}); // Their tails are stored now or never.
+  arm_timer();
+  maybe_stopped();
+}
+
+} // namespace kvtide

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// How jobs end, ranks that come and go, and time.
+
+#include "actors/scheduler.hpp"
+
+#include "core/store_capability.hpp"
+
+#include <algorithm>
+#include <string>
+#include <tuple>
+#include <utility>
+
+namespace kvtide {
+
+// -- reports ------------------------------------------------------------------
+
+void scheduler_state::on_transfer(msg::transfer_done& x) {
+  // While simulated time moves, reports are gathered and put in order.
+  if (auto* tick = std::get_if<advance_phase>(&phase); tick != nullptr)
+    tick->reports.push_back(x);
+  else
+    push(x);
+}
+
+void scheduler_state::start(msg::transfer_done& x) {
+  if (x.rank >= ranks.size() || ranks[x.rank].incarnation != x.incarnation)
+    return order_error("a report of another life of a rank came"); // S12
+  using effect = core::job_table::effect;
+  switch (jobs.report(x.job, x.rank, x.status, x.first_failed_row)) {
+    case effect::ignored:
+      return order_error("a report came twice, or for an unknown job"); // R10
+    case effect::counted:
+      return;
+    case effect::settled:
+      return settle(*jobs.find(x.job));
+    case effect::drained:
+      return finish_copies(*jobs.find(x.job));
+  }
+}
+
+// -- outcomes -----------------------------------------------------------------
+
+void scheduler_state::settle(core::tracked_job& entry) {
+  counters.failed_jobs += !entry.ok();
+  if (entry.work.kind == job_kind::load)
+    settle_load(entry);
+  else
+    settle_store(entry);
+}
+
+void scheduler_state::settle_store(core::tracked_job& entry) {
+  const auto id = entry.work.id;
+  if (entry.stale) { // S11
+    if (entry.late == 0)
+      finish_copies(entry);
+    return;
+  }
+  unwatch(entry);
+  auto out = msg::complete_job{};
+  out.kind = job_kind::store;
+  out.keys = entry.keys();
+  out.ok = entry.ok();
+  out.still_copying = entry.late > 0;
+  out.moved = last_keys(find(entry.work.request), id);
+  slots_gained = true;
+  self->send(cache, std::move(out));
+  if (entry.ok()) {
+    leave_request(entry);
+    erase_job(id);
+  } else {
+    phase = rollback_phase{id}; // The cache manager says who else it concerns.
+  }
+}
+
+void scheduler_state::on(msg::rolled_back& x) {
+  auto* rollback = in_phase<rollback_phase>();
+  if (rollback == nullptr)
+    return;
+  auto& entry = *jobs.find(rollback->id);
+  if (rule->failures_roll_back) { // R8
+    for (const auto& row : entry.work.rows)
+      roll_back(entry.work.request, row.key.group, row.chunk);
+    for (const auto& ref : x.skipped)
+      roll_back(ref.request, ref.group, ref.chunk);
+  }
+  leave_request(entry);
+  if (entry.late == 0)
+    erase_job(rollback->id);
+  done();
+}
+
+void scheduler_state::roll_back(request_id id, group_id group,
+                                std::size_t chunk) {
+  auto* row = find(id);
+  if (row == nullptr || row->wish.ending || row->next[group] <= chunk
+      || ++row->retries[{group, chunk}] > opts.store_retries)
+    return;
+  row->next[group] = chunk;
+  refresh_boundary(*row);
+}
+
+void scheduler_state::settle_load(core::tracked_job& entry) {
+  const auto id = entry.work.id;
+  if (entry.late == 0 && !entry.stale) {
+    auto out = msg::complete_job{};
+    out.kind = job_kind::load;
+    out.keys = entry.keys();
+    out.ok = entry.ok();
+    out.moved = last_keys(find(entry.work.request), id);
+    slots_gained = true;
+    self->send(cache, std::move(out));
+  }
+  announce_load_end(entry);
+  if (!entry.stale)
+    leave_request(entry);
+  if (entry.late > 0)
+    return; // Slots and blocks stay out of use until `drained`.
+  if (entry.stale)
+    finish_copies(entry);
+  else
+    erase_job(id);
+}
+
+void scheduler_state::announce_load_end(core::tracked_job& entry) {
+  const auto request = entry.work.request;
+  if (entry.ok() && !entry.blocks_held) {
+    self->send(engine, load_done{request, entry.work.id}); // S7
+  } else if (!entry.ok() && !entry.blocks_held) {
+    fail_load(entry);
+    entry.blocks_held = entry.late > 0;
+  } else if (entry.late == 0) {
+    self->send(engine, blocks_released{request, entry.blocks()}); // LDL-01
+    entry.blocks_held = false;
+  }
+}
+
+void scheduler_state::fail_load(core::tracked_job& entry) {
+  const auto request = entry.work.request;
+  auto* row = find(request);
+  auto out = load_failed{};
+  out.request = request;
+  out.job = entry.work.id;
+  out.blocks = entry.blocks();
+  out.use_new_blocks = entry.late > 0;
+  // R8: a window that lacks a part is of no use, so all goes where one slides.
+  const auto local = row != nullptr ? row->local : 0;
+  const auto& rows_ = entry.work.rows;
+  out.first_bad_token = local;
+  if (!shape->any_sliding) {
+    out.first_bad_token = no_cap;
+    for (auto i = std::size_t{entry.first_failed_row}; i < rows_.size(); ++i)
+      out.first_bad_token = std::min(
+        out.first_bad_token,
+        static_cast<token_count>(rows_[i].chunk)
+          * shape->groups[rows_[i].key.group].chunk_tokens);
+    out.first_bad_token = out.first_bad_token == no_cap
+                            ? local
+                            : std::max(out.first_bad_token, local);
+  }
+  if (row != nullptr && !entry.stale) {
+    for (std::size_t g = 0; g < row->next.size(); ++g)
+      row->next[g] = std::min(
+        row->next[g], static_cast<std::size_t>(
+                        out.first_bad_token / shape->groups[g].chunk_tokens));
+    refresh_boundary(*row);
+  }
+  self->send(engine, std::move(out));
+}
+
+void scheduler_state::finish_copies(core::tracked_job& entry) {
+  // No copy of this job touches anything any more.
+  const auto id = entry.work.id;
+  if (entry.stale || entry.work.kind == job_kind::store) {
+    self->send(cache, msg::release_slots{entry.slots()});
+  } else {
+    auto out = msg::complete_job{};
+    out.kind = job_kind::load;
+    out.keys = entry.keys();
+    out.ok = false;
+    self->send(cache, std::move(out));
+  }
+  slots_gained = true;
+  if (entry.blocks_held)
+    self->send(engine, blocks_released{entry.work.request, entry.blocks()});
+  erase_job(id);
+}
+
+void scheduler_state::leave_request(const core::tracked_job& entry) {
+  auto* row = find(entry.work.request);
+  if (row == nullptr)
+    return;
+  row->jobs.erase(std::remove(row->jobs.begin(), row->jobs.end(),
+                              entry.work.id),
+                  row->jobs.end());
+  drop_if_over(entry.work.request);
+}
+
+void scheduler_state::unwatch(const core::tracked_job& entry) {
+  for (const auto& row : entry.work.rows)
+    for (auto block : row.blocks)
+      watch.remove(block, entry.work.id);
+}
+
+void scheduler_state::erase_job(job_id id) {
+  jobs.erase(id);
+  maybe_stopped();
+}
+
+// -- ranks --------------------------------------------------------------------
+
+void scheduler_state::start(rank_joined& x) {
+  const auto rank = x.ready.rank;
+  if (rank >= ranks.size() || ranks[rank].alive)
+    return order_error("a worker joined as a rank that does not exist or is "
+                       "taken");
+  auto& seat = ranks[rank];
+  if (x.ready.slots < pool_slots)
+    return order_error("a worker came back with fewer slots than the pool has");
+  const auto is_back = seat.joined;
+  seat = {x.worker, x.ready.incarnation, x.ready.slots, true, true};
+  self->monitor(seat.worker);
+  if (is_back) {
+    // Its host pool is gone with its old life; no published chunk is whole.
+    forget_everything();
+    self->send(engine, rank_back{rank, seat.incarnation});
+  }
+  if (pool_slots > 0 || !ranks_complete())
+    return;
+  pool_slots = ranks.front().slots; // AGG-04: what every rank has.
+  for (const auto& other : ranks)
+    pool_slots = std::min(pool_slots, other.slots);
+  self->send(cache, msg::open_pool{pool_slots});
+}
+
+void scheduler_state::start(rank_gone& x) {
+  auto& seat = ranks[x.rank];
+  if (!seat.alive || seat.incarnation != x.incarnation)
+    return;
+  seat.alive = false;
+  seat.worker = nullptr;
+  self->send(engine, rank_lost{x.rank, x.incarnation});
+  // Fenced off: nothing of this rank runs any more.
+  auto reports = std::vector<scheduler_item>{};
+  for (const auto& [id, entry] : jobs.all()) {
+    using state = core::tracked_job::rank_state;
+    const auto now_ = entry.ranks[x.rank];
+    if (now_ != state::ended)
+      reports.push_back(msg::transfer_done{
+        id, x.rank, x.incarnation,
+        now_ == state::late ? job_status::drained : job_status::failed, 0});
+  }
+  push_front(std::move(reports));
+}
+
+// -- time ---------------------------------------------------------------------
+
+nanoseconds_t scheduler_state::clock_now() const {
+  if (opts.device == device_kind::host_virtual)
+    return now;
+  return self->clock().now().time_since_epoch().count();
+}
+
+nanoseconds_t scheduler_state::own_due() const {
+  const auto idle = finishing.empty() ? never : idle_due;
+  return std::min(idle, stopping ? stopping->deadline : never);
+}
+
+void scheduler_state::arm_timer() {
+  if (timer_armed || opts.device == device_kind::host_virtual
+      || own_due() == never)
+    return;
+  timer_armed = true;
+  const auto wait = std::max<nanoseconds_t>(0, own_due() - clock_now());
+  self->delayed_send(self, std::chrono::nanoseconds{wait}, msg::timer{});
+}
+
+void scheduler_state::on_timer() {
+  timer_armed = false;
+  if (!finishing.empty() && idle_due <= clock_now())
+    push(idle_plan{});
+  maybe_stopped();
+  arm_timer();
+}
+
+void scheduler_state::maybe_stopped() {
+  if (!stopping)
+    return;
+  const auto idle = jobs.all().empty() && finishing.empty();
+  if (!idle && clock_now() < stopping->deadline)
+    return;
+  auto out = call_done{stopping->ticket, {}};
+  for (const auto& [id, entry] : jobs.all())
+    out.in_flight.push_back(id);
+  stopping->deadline = never;
+  if (stopping->ticket != 0)
+    self->send(engine, std::move(out));
+  stopping->ticket = 0; // Answered once.
+}
+
+void scheduler_state::start(msg::advance& x) {
+  if (opts.device != device_kind::host_virtual)
+    return fail(x.ticket, 0, ec::unsupported,
+                "time can be advanced only with device_kind::host_virtual");
+  if (x.now < now)
+    return fail(x.ticket, 0, ec::invalid_argument,
+                "simulated time is " + std::to_string(now)
+                  + " ns already and does not go back");
+  auto go = advance_on{x.ticket, x.now};
+  start(go);
+}
+
+void scheduler_state::start(advance_on& x) {
+  auto& tick = phase.emplace<advance_phase>();
+  tick.ticket = x.ticket;
+  tick.target = x.target;
+  tick_ranks(tick); // At the present time: what is due next?
+}
+
+void scheduler_state::tick_ranks(advance_phase& tick) {
+  tick.next_due = own_due();
+  tick.missing = static_cast<std::size_t>(
+    std::count_if(ranks.begin(), ranks.end(),
+                  [](const rank_seat& seat) { return seat.alive; }));
+  broadcast(msg::tick{now});
+  if (tick.missing == 0)
+    end_tick(tick);
+}
+
+void scheduler_state::on(const msg::ticked& x) {
+  auto* tick = in_phase<advance_phase>();
+  if (tick == nullptr)
+    return;
+  tick->next_due = std::min(tick->next_due, x.next_due);
+  if (--tick->missing == 0)
+    end_tick(*tick);
+}
+
+void scheduler_state::end_tick(advance_phase& tick) {
+  auto items = std::vector<scheduler_item>{};
+  std::sort(tick.reports.begin(), tick.reports.end(),
+            [](const msg::transfer_done& x, const msg::transfer_done& y) {
+              return std::tie(x.job, x.rank) < std::tie(y.job, y.rank);
+            });
+  for (auto& report : tick.reports)
+    items.push_back(report);
+  if (!finishing.empty() && idle_due <= now)
+    items.push_back(idle_plan{});
+  if (!items.empty()) {
+    items.push_back(advance_on{tick.ticket, tick.target});
+    push_front(std::move(items));
+    return done();
+  }
+  maybe_stopped();
+  if (now >= tick.target) {
+    self->send(engine, call_done{tick.ticket, {}});
+    return done();
+  }
+  now = std::clamp(tick.next_due, now, tick.target);
+  tick_ranks(tick);
+}
+
+} // namespace kvtide

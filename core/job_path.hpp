@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include "kvtide/ids.hpp"
+
+#include <optional>
+#include <vector>
+
+namespace kvtide::core {
+
+/// Checks the job ids that arrive on one path, so that a rank takes each job
+/// once (S4, S12). Ids ascend from step to step; inside a step they come in any
+/// order, because flushed stores travel ahead of the others. Memory: the ids of
+/// one step.
+class job_path {
+public:
+  /// What comes from now on belongs to a later step.
+  void begin_step() {
+    floor_ = highest_;
+    step_.clear();
+  }
+
+  /// Takes note of an id.
+  /// @returns false if it was here before, or should have come with an earlier
+  ///          step.
+  [[nodiscard]] bool take(job_id id);
+
+  /// False for an id above all that were seen: nobody can wait for it (S4).
+  [[nodiscard]] bool may_be_known(job_id id) const noexcept {
+    return highest_ && id <= *highest_;
+  }
+
+private:
+  std::optional<job_id> highest_;
+  /// Highest id of the earlier steps.
+  std::optional<job_id> floor_;
+  /// Ids of this step, ascending.
+  std::vector<job_id> step_;
+};
+
+} // namespace kvtide::core

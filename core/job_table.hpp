@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include "kvtide/ids.hpp"
+#include "kvtide/job.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <vector>
+
+namespace kvtide::core {
+
+/// A job and what its ranks have said of it.
+struct tracked_job {
+  enum class rank_state : std::uint8_t { silent, ended, late };
+
+  /// "No row failed."
+  static constexpr std::uint32_t no_row
+    = std::numeric_limits<std::uint32_t>::max();
+
+  job work;
+  std::vector<rank_state> ranks;
+  /// Ranks that have not reported.
+  std::uint32_t missing = 0;
+  /// Ranks on which a copy may still run although its deadline has passed.
+  std::uint32_t late = 0;
+  /// The first row that is not complete on some rank.
+  std::uint32_t first_failed_row = no_row;
+  /// From before the last reset: changes nothing but its slots (S11).
+  bool stale = false;
+  /// Has its outcome (S9); kept only for its late ranks.
+  bool settled = false;
+  /// The engine was told that a load's blocks stay reserved.
+  bool blocks_held = false;
+
+  [[nodiscard]] bool ok() const noexcept {
+    return first_failed_row == no_row;
+  }
+
+  /// The host slots of all rows.
+  [[nodiscard]] std::vector<slot_id> slots() const;
+
+  /// The keys of all rows, in order.
+  [[nodiscard]] std::vector<chunk_key> keys() const;
+
+  /// All blocks that are copied.
+  [[nodiscard]] std::vector<block_id> blocks() const;
+};
+
+/// Jobs in flight, and the one outcome that each of them gets (S9).
+class job_table {
+public:
+  /// What a report led to.
+  enum class effect : std::uint8_t {
+    /// Unknown job, unknown rank, or nothing that this rank could still say
+    /// (R10).
+    ignored,
+    /// Other ranks are still missing.
+    counted,
+    /// Every rank has reported: the job has its outcome now.
+    settled,
+    /// The last late copy of a settled job has ended.
+    drained,
+  };
+
+  explicit job_table(std::uint32_t ranks) : ranks_(ranks) {
+    // nop
+  }
+
+  [[nodiscard]] job_id next_id() const noexcept {
+    return next_id_;
+  }
+
+  /// Takes the next id for `work` and starts to track it.
+  /// @returns a reference that is valid until the job is erased
+  tracked_job& add(job work);
+
+  /// Takes an id for a job that fails before it starts.
+  job_id skip_id() noexcept {
+    return next_id_++;
+  }
+
+  [[nodiscard]] tracked_job* find(job_id id);
+
+  void erase(job_id id);
+
+  effect report(job_id id, rank_id rank, job_status status,
+                std::uint32_t first_failed_row);
+
+  /// Makes all jobs stale (S11).
+  void forget_all();
+
+  /// Jobs in ascending order.
+  [[nodiscard]] const std::map<job_id, tracked_job>& all() const noexcept {
+    return jobs_;
+  }
+
+  /// Jobs without an outcome, stale ones included.
+  [[nodiscard]] std::size_t running() const noexcept {
+    return running_;
+  }
+
+  /// Stores among them.
+  [[nodiscard]] std::size_t running_stores() const noexcept {
+    return running_stores_;
+  }
+
+private:
+  std::map<job_id, tracked_job> jobs_;
+  std::uint32_t ranks_ = 0;
+  job_id next_id_ = 0;
+  std::size_t running_ = 0;
+  std::size_t running_stores_ = 0;
+};
+
+} // namespace kvtide::core

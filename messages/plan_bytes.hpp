@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// A rank's plan as opaque bytes, for engines that carry it to their ranks with
+/// a message of their own.
+
+#pragma once
+
+#include "kvtide/result.hpp"
+
+#include "messages/gpu_worker.hpp"
+
+#include <cstddef>
+#include <string>
+
+namespace caf {
+class actor_system;
+} // namespace caf
+
+namespace kvtide {
+
+/// What a rank has to do for one step.
+struct rank_plan {
+  msg::begin_step begin;
+  msg::stores stores;
+};
+
+/// Longer plans are refused unread.
+inline constexpr std::size_t max_plan_bytes = std::size_t{64} * 1024 * 1024;
+
+/// The same messages give the same bytes on each call.
+[[nodiscard]] std::string encode_plan(caf::actor_system& sys,
+                                      const msg::begin_step& begin,
+                                      const msg::stores& stores);
+
+/// Reads what `encode_plan` wrote, in this or another process. Memory use is
+/// bounded by the length of `bytes`.
+/// @returns `ec::invalid_argument` with a sentence if the bytes are damaged,
+///          were cut, or contradict themselves, `ec::unsupported` if another
+///          version wrote them.
+[[nodiscard]] result<rank_plan> decode_plan(caf::actor_system& sys,
+                                            const std::string& bytes);
+
+} // namespace kvtide
