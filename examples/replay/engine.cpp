@@ -385,7 +385,7 @@ void engine::take_outputs(const batch& work) {
   for (const auto* row : ended) {
     if (row->seq->life == row->life)
       check_finished(*row->seq, row->first + row->count);
-    ++counts_.finished;
+    counts_.finished += row->seq->revisit ? 0 : 1;
     plan_revisit(*row->seq);
     end(row->seq,
         row->seq->stops ? finish_reason::stop : finish_reason::length);
