@@ -8,6 +8,7 @@
 #include "core/store_capability.hpp"
 
 #include <caf/actor_cast.hpp>
+#include <caf/send.hpp>
 
 #include <spdlog/spdlog.h>
 
@@ -15,6 +16,11 @@
 #include <utility>
 
 namespace kvtide {
+
+scheduler_state::~scheduler_state() {
+  for (const auto& [id, row] : rows)
+    caf::anon_send(row->actor, msg::retire{});
+}
 
 // -- the queue ----------------------------------------------------------------
 

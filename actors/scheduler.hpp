@@ -163,6 +163,13 @@ struct scheduler_state {
     bool alive = false;
   };
 
+  scheduler_state() = default;
+  scheduler_state(const scheduler_state&) = delete;
+  scheduler_state& operator=(const scheduler_state&) = delete;
+
+  /// Takes the requests along: they hold the scheduler, and it holds them.
+  ~scheduler_state();
+
   // -- the queue (scheduler.cpp) -----------------------------------------------
 
   void push(scheduler_item item);

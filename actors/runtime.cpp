@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// Spawns everything and hands calls over. The only file that knows all actors,
+/// and where scheduler policy, threads and detached actors are chosen.
+
+#include "kvtide/runtime.hpp"
+
+#include "actors/cache_manager.hpp"
+#include "actors/device.hpp"
+#include "actors/gpu_worker.hpp"
+#include "actors/ports.hpp"
+#include "actors/scheduler.hpp"
+#include "core/layout.hpp"
+#include "core/rules.hpp"
+#include "gpu/host_event.hpp"
+#include "gpu/host_memory.hpp"
+#include "messages/all.hpp"
+
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+#include <caf/exit_reason.hpp>
+#include <caf/send.hpp>
+
+#include <cassert>
+#include <string>
+#include <utility>
+
+namespace kvtide {
+
+namespace {
+
+struct system_config : caf::actor_system_config {
+  explicit system_config(const options& opts) {
+    register_messages(*this);
+    // Stealing lets an idle thread sleep while work waits; sharing does not.
+    set("scheduler.policy", caf::atom("sharing"));
+    set("scheduler.max-threads", std::size_t{opts.actor_threads});
+    set("logger.verbosity", caf::atom("quiet"));
+  }
+};
+
+device_config device_of(const options& opts,
+                        std::shared_ptr<gpu::host_event_table> events,
+                        std::shared_ptr<host_pool_memory> shared_pool) {
+  auto out = device_config{};
+  out.kind = opts.device;
+  out.groups = static_cast<std::uint32_t>(opts.groups.size());
+  out.blocks_per_chunk = static_cast<std::uint32_t>(opts.blocks_per_chunk);
+  out.host_bytes = opts.host_bytes;
+  out.latency = opts.copy_latency;
+  out.bytes_per_second = opts.copy_bytes_per_second;
+  out.events = std::move(events);
+  out.shared_pool = std::move(shared_pool);
+  return out;
+}
+
+error check_memory(const options& opts) {
+  const auto there = gpu::physical_memory_bytes();
+  if (opts.host_bytes <= there / opts.ranks)
+    return {};
+  return {ec::out_of_memory,
+          "host_bytes: " + std::to_string(opts.host_bytes) + " bytes for each of "
+            + std::to_string(opts.ranks) + " ranks are more than the "
+            + std::to_string(there)
+            + " bytes of memory of this machine; ask for less"};
+}
+
+} // namespace
+
+// -- rank ---------------------------------------------------------------------
+
+struct rank::impl {
+  std::shared_ptr<rank_queue> queue;
+  rank_side_actor port;
+  device_actor device;
+  gpu_worker_actor worker;
+  std::shared_ptr<gpu::host_event_table> events;
+};
+
+rank::rank(std::unique_ptr<impl> ptr) noexcept : impl_(std::move(ptr)) {
+  // nop
+}
+
+rank::~rank() = default;
+
+void rank::register_kv(kv_memory memory) {
+  caf::anon_send(impl_->worker, msg::register_kv{std::move(memory)});
+}
+
+void rank::unregister_kv() {
+  caf::anon_send(impl_->worker, msg::unregister_kv{});
+}
+
+void rank::begin_step(step_id step, std::string plan) {
+  caf::anon_send(impl_->worker, msg::await_step{step, std::move(plan)});
+}
+
+void rank::end_step(step_id step, compute_events events) {
+  caf::anon_send(impl_->worker, msg::end_step{step, std::move(events)});
+}
+
+std::uint64_t rank::make_event() {
+  auto made = impl_->events->create();
+  // With all events pending the compute counts as over only when it is: the
+  // caller has to complete some first.
+  return made.ok() ? made.value() : 0;
+}
+
+void rank::complete_event(std::uint64_t handle) {
+  impl_->events->complete(handle);
+}
+
+std::vector<rank_event> rank::poll() {
+  return impl_->queue->poll();
+}
+
+int rank::event_fd() const noexcept {
+  return impl_->queue->ready().get();
+}
+
+bool rank::wait(std::chrono::milliseconds timeout) const {
+  return impl_->queue->ready().wait(timeout);
+}
+
+// -- runtime ------------------------------------------------------------------
+
+struct runtime::impl {
+  explicit impl(const options& opts) : config(opts), system(config) {
+    // nop
+  }
+
+  ~impl() {
+    using caf::exit_reason;
+    caf::anon_send_exit(scheduler, exit_reason::user_shutdown);
+    caf::anon_send_exit(cache, exit_reason::user_shutdown);
+    for (const auto& one : ranks) {
+      caf::anon_send_exit(one->impl_->worker, exit_reason::user_shutdown);
+      caf::anon_send_exit(one->impl_->device, exit_reason::user_shutdown);
+      caf::anon_send_exit(one->impl_->port, exit_reason::user_shutdown);
+    }
+    caf::anon_send_exit(port, exit_reason::user_shutdown);
+    // The system's destructor waits for all of them.
+  }
+
+  template <class Message>
+  ticket_id send(Message message) {
+    message.ticket = ++last_ticket;
+    caf::anon_send(scheduler, std::move(message));
+    return last_ticket;
+  }
+
+  system_config config;
+  caf::actor_system system;
+  std::shared_ptr<engine_queue> queue;
+  engine_actor port;
+  cache_manager_actor cache;
+  scheduler_actor scheduler;
+  std::vector<std::unique_ptr<rank>> ranks;
+  ticket_id last_ticket = 0;
+};
+
+result<runtime> runtime::start(const options& opts) {
+  auto made = core::make_layout(opts);
+  if (!made.ok())
+    return made.failure();
+  if (auto refused = check_memory(opts); refused.code != ec::none)
+    return refused;
+  auto ready = std::vector<ready_fd>{};
+  for (std::uint32_t i = 0; i <= opts.ranks; ++i) {
+    auto one = ready_fd::create();
+    if (!one.ok())
+      return one.failure();
+    ready.push_back(std::move(one).value());
+  }
+  auto next_ready = [&ready] {
+    auto out = std::move(ready.back());
+    ready.pop_back();
+    return out;
+  };
+  auto shape = std::make_shared<const core::layout>(std::move(made).value());
+  auto out = std::make_unique<impl>(opts);
+  auto& sys = out->system;
+  out->queue = std::make_shared<engine_queue>(next_ready());
+  out->port = sys.spawn(engine_port, out->queue);
+  out->cache = sys.spawn(cache_manager, cache_manager_config{shape, opts});
+  out->scheduler = sys.spawn(scheduler, scheduler_config{shape, opts},
+                             out->cache, out->port);
+  auto shared_pool = std::make_shared<host_pool_memory>();
+  for (rank_id id = 0; id < opts.ranks; ++id) {
+    auto seat = std::make_unique<rank::impl>();
+    seat->queue = std::make_shared<rank_queue>(next_ready());
+    seat->port = sys.spawn(rank_port, seat->queue);
+    seat->events = std::make_shared<gpu::host_event_table>();
+    auto device_options = device_of(opts, seat->events, shared_pool);
+    // With real time a device may wait for memory; in simulated time it never
+    // does, and a hop to another thread would cost more than its work.
+    seat->device = opts.device == device_kind::host_virtual
+                     ? sys.spawn(device, std::move(device_options))
+                     : sys.spawn<caf::detached>(device,
+                                                std::move(device_options));
+    auto worker_options = gpu_worker_config{};
+    worker_options.rank = id;
+    worker_options.rule = &core::rules_of(opts.rules);
+    worker_options.job_deadline = opts.job_deadline;
+    worker_options.idle_delay = opts.idle_delay;
+    worker_options.virtual_time = opts.device == device_kind::host_virtual;
+    worker_options.model_fingerprint = opts.model_fingerprint;
+    seat->worker
+      = sys.spawn(gpu_worker, std::move(worker_options), seat->device,
+                  caf::actor_cast<scheduler_worker_port>(out->scheduler),
+                  seat->port);
+    out->ranks.push_back(std::unique_ptr<rank>{new rank{std::move(seat)}});
+  }
+  return runtime{std::move(out)};
+}
+
+runtime::runtime(std::unique_ptr<impl> ptr) noexcept : impl_(std::move(ptr)) {
+  // nop
+}
+
+runtime::runtime(runtime&&) noexcept = default;
+
+runtime& runtime::operator=(runtime&&) noexcept = default;
+
+runtime::~runtime() = default;
+
+ticket_id runtime::add(add_request call) {
+  return impl_->send(msg::add{0, std::move(call)});
+}
+
+ticket_id runtime::extend(extend_keys call) {
+  return impl_->send(msg::extend{0, std::move(call)});
+}
+
+ticket_id runtime::lookup(std::vector<lookup_row> rows) {
+  return impl_->send(msg::lookup{0, std::move(rows)});
+}
+
+ticket_id runtime::decline(promise_id promise) {
+  return impl_->send(msg::decline{0, promise});
+}
+
+ticket_id runtime::allocate(allocated call) {
+  return impl_->send(msg::allocate{0, std::move(call)});
+}
+
+ticket_id runtime::finish(finish_call call) {
+  return impl_->send(msg::finish{0, call});
+}
+
+ticket_id runtime::truncate(truncate_call call) {
+  return impl_->send(msg::truncate{0, call});
+}
+
+ticket_id runtime::step(step_call call) {
+  return impl_->send(msg::step{0, std::move(call)});
+}
+
+ticket_id runtime::outputs(outputs_call call) {
+  return impl_->send(msg::outputs{0, std::move(call)});
+}
+
+ticket_id runtime::reset() {
+  return impl_->send(msg::reset{});
+}
+
+ticket_id runtime::take_events() {
+  return impl_->send(msg::take_events{});
+}
+
+ticket_id runtime::get_stats() {
+  return impl_->send(msg::get_stats{});
+}
+
+ticket_id runtime::shutdown(std::chrono::milliseconds deadline) {
+  using std::chrono::nanoseconds;
+  return impl_->send(msg::shutdown{0, nanoseconds{deadline}.count()});
+}
+
+ticket_id runtime::advance(nanoseconds_t now) {
+  return impl_->send(msg::advance{0, now});
+}
+
+std::vector<engine_event> runtime::poll() {
+  return impl_->queue->poll();
+}
+
+int runtime::event_fd() const noexcept {
+  return impl_->queue->ready().get();
+}
+
+bool runtime::wait(std::chrono::milliseconds timeout) const {
+  return impl_->queue->ready().wait(timeout);
+}
+
+rank& runtime::local_rank(rank_id id) {
+  assert(id < impl_->ranks.size());
+  return *impl_->ranks[id];
+}
+
+} // namespace kvtide
