@@ -6,6 +6,7 @@ CLANG_FORMAT ?= clang-format-14
 CLANG_TIDY ?= clang-tidy-14
 SAMPLE = examples/replay/sample/mooncake_conversation_1000.jsonl
 RUN_ARGS ?=
+MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
 # The targets share build folders, so only one runs at a time.
