@@ -9,6 +9,8 @@
 #include "core/store_offer.hpp"
 
 #include <cstddef>
+#include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
