@@ -263,12 +263,13 @@ bool gpu_worker_state::in_order(const msg::begin_step& plan) const {
 }
 
 bool gpu_worker_state::in_order(const msg::stores& plan) const {
-  return arrived && plan.step == *arrived && !stores_arrived;
+  // The idle rule may add to what a step has stored already (S13); a job that
+  // comes twice is found by its id (S4).
+  return arrived && plan.step == *arrived;
 }
 
 void gpu_worker_state::take(const msg::begin_step& plan) {
   arrived = plan.step;
-  stores_arrived = false;
   path.begin_step();
   held_plan added;
   added.step = plan.step;
@@ -289,10 +290,11 @@ void gpu_worker_state::take(const msg::begin_step& plan) {
 }
 
 void gpu_worker_state::take(const msg::stores& plan) {
-  stores_arrived = true;
   auto jobs = take_jobs(plan.jobs);
   if (!held.empty()) {
-    held.back().stores = std::move(jobs);
+    auto& waiting = held.back().stores;
+    waiting.insert(waiting.end(), std::make_move_iterator(jobs.begin()),
+                   std::make_move_iterator(jobs.end()));
     return;
   }
   defer(std::move(jobs));

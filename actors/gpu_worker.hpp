@@ -203,9 +203,8 @@ struct gpu_worker_state {
   std::uint32_t writer = 0;
   std::uint32_t writers = 1;
 
-  /// The last step whose plan arrived, and whether its stores did.
+  /// The last step whose plan arrived.
   std::optional<step_id> arrived;
-  bool stores_arrived = false;
   core::job_path path;
   std::deque<held_plan> held;
 
