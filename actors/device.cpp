@@ -30,41 +30,6 @@ std::vector<slot_id> slots_of(const job& what) {
 
 } // namespace
 
-// -- host_pool_memory ---------------------------------------------------------
-
-result<gpu::slot_pool> host_pool_memory::open(const gpu::geometry& geometry,
-                                              const kv_memory& memory,
-                                              std::uint64_t host_bytes) {
-  std::vector<piece> form;
-  form.reserve(memory.references.size());
-  for (const auto& ref : memory.references)
-    form.push_back({ref.group, ref.layer, ref.bytes});
-  const std::lock_guard lock{mutex_};
-  if (opened_) {
-    if (form != form_ || geometry.slot_bytes() != slot_bytes_)
-      return error{ec::invalid_argument,
-                   "the host pool holds chunks of another form: register the "
-                   "same references in the same order, or start a new runtime"};
-    return pool_;
-  }
-  const auto slots = geometry.slots_in(host_bytes);
-  if (slots == 0 && host_bytes > 0)
-    return error{ec::invalid_options,
-                 "options::host_bytes is " + std::to_string(host_bytes)
-                   + ", but one chunk takes "
-                   + std::to_string(geometry.slot_bytes())
-                   + " bytes: make it larger, or zero to turn offloading off"};
-  auto mapped = gpu::host_memory::map(slots * geometry.slot_bytes());
-  if (!mapped)
-    return mapped.failure();
-  memory_ = std::move(mapped).value();
-  pool_ = {memory_.data(), slots};
-  form_ = std::move(form);
-  slot_bytes_ = geometry.slot_bytes();
-  opened_ = true;
-  return pool_;
-}
-
 // -- message handlers ---------------------------------------------------------
 
 void device_state::register_memory(const msg::register_memory& req) {
@@ -212,6 +177,11 @@ error device_state::open(const kv_memory& memory) {
                          gpu::memory_domain::host_only);
   if (!shape)
     return shape.failure();
+  // Only replicas may share: other ranks' chunks have the same slots and other
+  // bytes.
+  const auto replica = memory.writers > 1 && config.shared_pool != nullptr;
+  if (replica)
+    pool_memory = config.shared_pool;
   auto opened = pool_memory->open(shape.value(), memory, config.host_bytes);
   if (!opened)
     return opened.failure();
@@ -268,8 +238,7 @@ device(device_actor::stateful_pointer<device_state> self,
        device_config config) {
   auto& st = self->state;
   st.self = self;
-  st.pool_memory = config.shared_pool ? config.shared_pool
-                                      : std::make_shared<host_pool_memory>();
+  st.pool_memory = std::make_shared<gpu::host_pool_memory>();
   st.config = std::move(config);
   self->set_down_handler(
     [self](caf::down_msg&) { self->quit(caf::exit_reason::user_shutdown); });

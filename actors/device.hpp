@@ -9,7 +9,7 @@
 #include "gpu/geometry.hpp"
 #include "gpu/host_copy_engine.hpp"
 #include "gpu/host_event.hpp"
-#include "gpu/host_memory.hpp"
+#include "gpu/host_pool_memory.hpp"
 #include "messages/device.hpp"
 #include "messages/gpu_worker.hpp"
 
@@ -22,45 +22,12 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
 namespace kvtide {
-
-/// The memory of one host pool. Ranks of one process that hold replicas share
-/// one; it then outlives each of them. The lock is taken at registration only,
-/// by actors that may run at the same time.
-class host_pool_memory {
-public:
-  /// Maps the memory, or finds the one mapped before: content survives that a
-  /// rank unregisters and comes back.
-  /// @param memory its references say what the bytes of a slot mean.
-  /// @returns `ec::invalid_argument` if an earlier registration filled slots of
-  ///          another form, `ec::invalid_options` if not one slot fits into
-  ///          `host_bytes`, `ec::out_of_memory`.
-  [[nodiscard]] result<gpu::slot_pool> open(const gpu::geometry& geometry,
-                                            const kv_memory& memory,
-                                            std::uint64_t host_bytes);
-
-private:
-  struct piece {
-    group_id group = 0;
-    std::uint32_t layer = 0;
-    std::uint64_t bytes = 0;
-
-    friend bool operator==(const piece&, const piece&) = default;
-  };
-
-  std::mutex mutex_;
-  bool opened_ = false;
-  std::vector<piece> form_;
-  std::uint64_t slot_bytes_ = 0;
-  gpu::host_memory memory_;
-  gpu::slot_pool pool_;
-};
 
 /// Startup parameters of a device.
 struct device_config {
@@ -86,7 +53,7 @@ struct device_config {
 
   /// Shared by the ranks of one process that hold replicas. Without it the
   /// device has a pool of its own.
-  std::shared_ptr<host_pool_memory> shared_pool;
+  std::shared_ptr<gpu::host_pool_memory> shared_pool;
 
   /// What goes wrong with a job; for tests.
   std::function<gpu::copy_fault(job_id, job_kind)> fault;
@@ -172,7 +139,7 @@ struct device_state {
   std::shared_ptr<std::atomic<bool>> waking
     = std::make_shared<std::atomic<bool>>(false);
 
-  std::shared_ptr<host_pool_memory> pool_memory;
+  std::shared_ptr<gpu::host_pool_memory> pool_memory;
   gpu::slot_pool pool;
   /// Set while memory is registered.
   std::optional<gpu::geometry> geometry;

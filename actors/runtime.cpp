@@ -15,6 +15,7 @@
 #include "core/rules.hpp"
 #include "gpu/host_event.hpp"
 #include "gpu/host_memory.hpp"
+#include "gpu/host_pool_memory.hpp"
 #include "messages/all.hpp"
 
 #include <caf/actor_system.hpp>
@@ -42,7 +43,7 @@ struct system_config : caf::actor_system_config {
 
 device_config device_of(const options& opts,
                         std::shared_ptr<gpu::host_event_table> events,
-                        std::shared_ptr<host_pool_memory> shared_pool) {
+                        std::shared_ptr<gpu::host_pool_memory> shared_pool) {
   auto out = device_config{};
   out.kind = opts.device;
   out.groups = static_cast<std::uint32_t>(opts.groups.size());
@@ -186,7 +187,7 @@ result<runtime> runtime::start(const options& opts) {
   out->cache = sys.spawn(cache_manager, cache_manager_config{shape, opts});
   out->scheduler = sys.spawn(scheduler, scheduler_config{shape, opts},
                              out->cache, out->port);
-  auto shared_pool = std::make_shared<host_pool_memory>();
+  auto shared_pool = std::make_shared<gpu::host_pool_memory>();
   for (rank_id id = 0; id < opts.ranks; ++id) {
     auto seat = std::make_unique<rank::impl>();
     seat->queue = std::make_shared<rank_queue>(next_ready());

@@ -228,14 +228,17 @@ TEST_F(Device, RefusesMemoryWhoseChunksHaveAnotherForm) {
   EXPECT_EQ(log.registered.back().reason.code, ec::invalid_argument);
 }
 
-TEST_F(Device, RanksOfOneProcessShareAPool) {
-  config.shared_pool = std::make_shared<host_pool_memory>();
+TEST_F(Device, ReplicasOfOneProcessShareAPool) {
+  config.shared_pool = std::make_shared<gpu::host_pool_memory>();
+  gpu.memory.writers = 2;
   start();
   gpu.fill(1, 'x');
   gpu.fill(2, 'y');
   ask(msg::submit_jobs{{store(1, 0, 1, 2)}, {}, {}});
   tick(100);
   rank_memory other;
+  other.memory.writers = 2;
+  other.memory.writer = 1;
   const auto first = std::exchange(uut, world.spawn_device(config));
   worker = world.spawn(fake_worker, &log);
   ask(msg::register_memory{other.memory});
@@ -243,6 +246,22 @@ TEST_F(Device, RanksOfOneProcessShareAPool) {
   tick(200);
   EXPECT_EQ(other.at(7), 'x');
   EXPECT_EQ(other.at(8), 'y');
+}
+
+TEST_F(Device, RanksThatAreNoReplicasHavePoolsOfTheirOwn) {
+  config.shared_pool = std::make_shared<gpu::host_pool_memory>();
+  start();
+  gpu.fill(1, 'x');
+  ask(msg::submit_jobs{{store(1, 0, 1, no_block)}, {}, {}});
+  tick(100);
+  rank_memory other;
+  other.fill(7, 'o');
+  const auto first = std::exchange(uut, world.spawn_device(config));
+  worker = world.spawn(fake_worker, &log);
+  ask(msg::register_memory{other.memory});
+  ask(msg::submit_jobs{{load(2, 0, 7, no_block)}, {}, {}});
+  tick(200);
+  EXPECT_NE(other.at(7), 'x');
 }
 
 // -- copies -------------------------------------------------------------------
