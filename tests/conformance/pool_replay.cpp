@@ -119,6 +119,8 @@ json pool_replay::ask(const touch& call) {
 
 json pool_replay::ask(const prepare_store& call) {
   auto offer = core::store_offer{};
+  // No request stands behind it: no group has keys to touch.
+  offer.keys.resize(content_.shape->groups.size());
   for (const auto& key : call.keys) {
     auto candidate = core::store_candidate{};
     candidate.key = key;
