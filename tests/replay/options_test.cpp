@@ -121,7 +121,7 @@ TEST(Options, RefuseToBeGivenTwice) {
   EXPECT_THAT(refused({"--seed", "1", "--seed", "2"}), HasSubstr("--seed"));
   EXPECT_THAT(refused({"--rules", "safe", "--rules", "safe"}),
               HasSubstr("--rules"));
-  EXPECT_THAT(refused({"--sync", "--sync"}), HasSubstr("--async"));
+  EXPECT_THAT(refused({"--sync", "--sync"}), HasSubstr("--sync"));
   EXPECT_THAT(refused({"--packed", "--planes"}), HasSubstr("--packed"));
 }
 
