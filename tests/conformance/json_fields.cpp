@@ -8,13 +8,13 @@ namespace kvtide::conformance {
 
 namespace {
 
-std::string quoted(std::string_view name) {
+std::string in_quotes(std::string_view name) {
   return '\'' + std::string{name} + '\'';
 }
 
 [[noreturn]] void want(const char* kind, const json& value,
                        const std::string& where) {
-  throw unreadable{quoted(where) + " is " + value.type_name() + ", want "
+  throw unreadable{in_quotes(where) + " is " + value.type_name() + ", want "
                    + kind};
 }
 
@@ -29,7 +29,7 @@ json parse_object(const std::string& text) {
       names.pop_back();
     else if (event == json::parse_event_t::key
              && !names.back().insert(parsed.get<std::string>()).second)
-      throw unreadable{"field " + quoted(parsed.get<std::string>())
+      throw unreadable{"field " + in_quotes(parsed.get<std::string>())
                        + " is there twice"};
     return true;
   };
@@ -57,7 +57,7 @@ std::int64_t to_number(const json& value, const std::string& where,
         > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   const auto number = too_large ? max : value.get<std::int64_t>();
   if (too_large || number < min || number > max)
-    throw unreadable{quoted(where) + " is " + value.dump() + ", want "
+    throw unreadable{in_quotes(where) + " is " + value.dump() + ", want "
                      + std::to_string(min) + " to " + std::to_string(max)};
   return number;
 }
@@ -89,7 +89,7 @@ fields::fields(const json& object, std::string where)
 const json& fields::at(std::string_view name) {
   if (const auto* value = find(name))
     return *value;
-  throw unreadable{"no field " + quoted(path(name))};
+  throw unreadable{"no field " + in_quotes(path(name))};
 }
 
 const json* fields::find(std::string_view name) {
@@ -105,7 +105,7 @@ std::string fields::path(std::string_view name) const {
 void fields::finish() const {
   for (const auto& [name, value] : object_.items())
     if (asked_.count(name) == 0)
-      throw unreadable{"unknown field " + quoted(path(name))};
+      throw unreadable{"unknown field " + in_quotes(path(name))};
 }
 
 } // namespace kvtide::conformance

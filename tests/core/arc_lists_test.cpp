@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "core/arc_lists.hpp"
-
 #include "tests/core/pool_keys.hpp"
 
 #include <gtest/gtest.h>
@@ -94,9 +93,21 @@ TEST_F(ArcLists, PickTheSameBeginningWhenAskedForLess) {
   const auto all = pick(lenient, 4);
   ASSERT_EQ(all.size(), 4u);
   for (std::size_t n = 0; n < all.size(); ++n)
-    EXPECT_EQ(pick(lenient, n),
-              (std::vector<slot_id>(all.begin(), all.begin()
-                                                   + static_cast<long>(n))));
+    EXPECT_EQ(
+      pick(lenient, n),
+      (std::vector<slot_id>(all.begin(), all.begin() + static_cast<long>(n))));
+}
+
+TEST_F(ArcLists, TurnToT2OnceT1IsSmallerThanTheTarget) {
+  fill(strict, 4);
+  strict.touch(3);
+  strict.evict(std::vector<slot_id>{2});
+  strict.touch_absent(named_key("2"));
+  // T1 is {0, 1}, T2 is {3}, the target is 1.
+  EXPECT_EQ(lists(strict).target, 1.0);
+  strict.touch_absent(named_key("2"));
+  EXPECT_EQ(lists(strict).target, 2.0);
+  EXPECT_EQ(pick(strict, 2), (std::vector<slot_id>{0, 3}));
 }
 
 TEST_F(ArcLists, R12MoveAnEntryInsideItsOwnListOnly) {

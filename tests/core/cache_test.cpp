@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "core/cache.hpp"
-
 #include "tests/core/search_world.hpp"
 
 #include <gtest/gtest.h>
@@ -21,8 +20,8 @@ class Cache : public ::testing::Test {
 protected:
   static cache make(const rules& rule, std::size_t count,
                     eviction_policy policy = eviction_policy::lru) {
-    return cache{{count, policy, 1, true}, search_layout({{4, 0, false}}),
-                 rule};
+    return cache{
+      {count, policy, 1, true}, search_layout({{4, 0, false}}), rule};
   }
 
   static search_query query(const std::string& name, std::size_t chunks) {
@@ -47,8 +46,7 @@ protected:
   }
 
   static void store(cache& uut, const std::string& name, std::size_t chunks) {
-    const auto grants
-      = uut.prepare_stores(std::vector{offer(name, chunks)});
+    const auto grants = uut.prepare_stores(std::vector{offer(name, chunks)});
     ASSERT_FALSE(grants.at(0).refused());
     uut.complete_store(keys(name, chunks), true);
   }
@@ -211,7 +209,8 @@ TEST_F(Cache, R12MovesARequestToTheNewestEndTailFirst) {
 TEST_F(Cache, DefersALookupOfWhatIsBeingLoadedOnlyWithPrefixCaching) {
   for (const auto prefix_caching : {true, false}) {
     auto uut = cache{{8, eviction_policy::lru, 1, prefix_caching},
-                     search_layout({{4, 0, false}}), safe_rules};
+                     search_layout({{4, 0, false}}),
+                     safe_rules};
     store(uut, "p", 2);
     ASSERT_TRUE(uut.prepare_load(keys("p", 2)).ok());
     EXPECT_EQ(uut.search(query("p", 2)).tokens.has_value(), !prefix_caching);

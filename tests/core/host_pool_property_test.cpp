@@ -5,7 +5,6 @@
 /// rules against what must hold whatever is called.
 
 #include "core/host_pool.hpp"
-
 #include "tests/core/naive_pool.hpp"
 #include "tests/core/pool_keys.hpp"
 
@@ -71,8 +70,7 @@ void store_in_both(host_pool& uut, naive_pool& model, const names& keys) {
   RC_ASSERT(got.accepted.size() == want->keys.size());
   for (std::size_t at = 0; at < want->keys.size(); ++at) {
     const auto& chunk = got.accepted[at];
-    RC_ASSERT(name_of(offer.candidates[chunk.candidate].key)
-              == want->keys[at]);
+    RC_ASSERT(name_of(offer.candidates[chunk.candidate].key) == want->keys[at]);
     RC_ASSERT(chunk.slot == want->slots[at]);
   }
 }
@@ -83,9 +81,9 @@ RC_GTEST_PROP(HostPoolProperty, FollowsTheNaiveModelUnderReferenceRules, ()) {
   const auto policy = any_policy();
   model.arc = policy == eviction_policy::arc;
   model.threshold = *rc::gen::inRange(1, 3);
-  auto uut = host_pool{{model.slots, policy,
-                        static_cast<std::uint32_t>(model.threshold), {}},
-                       reference_rules};
+  auto uut = host_pool{
+    {model.slots, policy, static_cast<std::uint32_t>(model.threshold), {}},
+    reference_rules};
   auto loads = std::vector<names>{};
   const auto turns = *rc::gen::inRange(0, 100);
   for (auto turn = 0; turn < turns; ++turn) {
@@ -268,8 +266,7 @@ private:
       return;
     auto next = all_tokens;
     for (const auto& what : offer.candidates)
-      if (what.end_tokens > grant.settled_tokens
-          && !pool_.find(what.key))
+      if (what.end_tokens > grant.settled_tokens && !pool_.find(what.key))
         next = std::min(next, what.end_tokens);
     auto needed = std::size_t{0};
     for (const auto& what : offer.candidates)
@@ -400,11 +397,9 @@ private:
       return out;
     };
     const auto& entry = pool_.entry(slot);
-    RC_ASSERT(uses(stores_)
-              == (entry.count == pool_entry::writing ? 1 : 0));
+    RC_ASSERT(uses(stores_) == (entry.count == pool_entry::writing ? 1 : 0));
     if (entry.count != pool_entry::writing)
-      RC_ASSERT(entry.count
-                == uses(loads_) + static_cast<int>(entry.holds));
+      RC_ASSERT(entry.count == uses(loads_) + static_cast<int>(entry.holds));
   }
 
   std::size_t slots_;

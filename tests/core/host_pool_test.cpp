@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "core/host_pool.hpp"
-
 #include "tests/core/pool_keys.hpp"
 
 #include <gtest/gtest.h>
@@ -204,8 +203,7 @@ TEST(HostPool, R8SaysWhoSkippedAChunkWhoseStoreFailed) {
   EXPECT_TRUE(uut.prepare_store(request_offer("a", 2, 0, 7)).accepted.empty());
   const auto out = uut.complete_store(keys_of_offer(first), false);
   EXPECT_TRUE(out.gained);
-  EXPECT_EQ(out.skipped,
-            (std::vector<chunk_ref>{{7, 0, 0}, {7, 0, 1}}));
+  EXPECT_EQ(out.skipped, (std::vector<chunk_ref>{{7, 0, 0}, {7, 0, 1}}));
   EXPECT_EQ(uut.state().free, 4u);
 }
 
@@ -219,6 +217,16 @@ TEST(HostPool, R8ForgetsWhoSkippedAChunkWhenItsStoreSucceeds) {
   EXPECT_EQ(uut.prepare_store(request_offer("b", 1)).accepted.size(), 1u);
   const auto out = uut.complete_store(named_keys({"b0"}), false);
   EXPECT_TRUE(out.skipped.empty());
+}
+
+TEST(HostPool, R8DoesNotCountARefusedChunkAsSkipped) {
+  auto uut = host_pool{small(2), safe_rules};
+  EXPECT_EQ(
+    uut.prepare_store(offer_of(named_keys({"x", "c/1"}))).accepted.size(), 2u);
+  // Chunk b does not fit, so c will be offered again.
+  const auto grant = uut.prepare_store(offer_of(named_keys({"b/1", "c/1"}), 7));
+  EXPECT_EQ(grant.settled_tokens, test_chunk - 1);
+  EXPECT_TRUE(uut.complete_store(named_keys({"c/1"}), false).skipped.empty());
 }
 
 TEST(HostPool, S8KeepsTheSlotsOfALateStoreOutOfUseUntilTheyAreReleased) {
@@ -235,8 +243,7 @@ TEST(HostPool, S8KeepsTheSlotsOfALateStoreOutOfUseUntilTheyAreReleased) {
 
 TEST(HostPool, R9DoesNotHandOutSlotsOfRunningCopiesAfterAReset) {
   auto uut = host_pool{small(3), safe_rules};
-  EXPECT_EQ(slots_of(uut.prepare_store(request_offer("a", 2))),
-            (slots{0, 1}));
+  EXPECT_EQ(slots_of(uut.prepare_store(request_offer("a", 2))), (slots{0, 1}));
   uut.reset(slots{0, 1});
   uut.reset(slots{0, 1});
   EXPECT_EQ(uut.state().free, 1u);
@@ -247,11 +254,9 @@ TEST(HostPool, R9DoesNotHandOutSlotsOfRunningCopiesAfterAReset) {
 
 TEST(HostPool, R9HandsThemOutUnderReferenceRules) {
   auto uut = host_pool{small(2), reference_rules};
-  EXPECT_EQ(slots_of(uut.prepare_store(request_offer("a", 2))),
-            (slots{0, 1}));
+  EXPECT_EQ(slots_of(uut.prepare_store(request_offer("a", 2))), (slots{0, 1}));
   uut.reset(slots{0, 1});
-  EXPECT_EQ(slots_of(uut.prepare_store(request_offer("b", 2))),
-            (slots{0, 1}));
+  EXPECT_EQ(slots_of(uut.prepare_store(request_offer("b", 2))), (slots{0, 1}));
 }
 
 // -- loads and promises -------------------------------------------------------
@@ -354,6 +359,17 @@ TEST(HostPool, R12PutsAChunkAtTheNewestEndIfItsPredecessorIsBusy) {
   ASSERT_TRUE(uut.prepare_load(named_keys({"r0", "r1"})).ok());
   EXPECT_TRUE(uut.complete_load(named_keys({"r1"})));
   EXPECT_EQ(lru(uut), (names{"x/0", "r1/0"}));
+}
+
+TEST(HostPool, R12LooksForAnIdlePredecessorWithArcToo) {
+  auto uut = host_pool{small(4, eviction_policy::arc), safe_rules};
+  store(uut, request_offer("r", 2));
+  store(uut, named_keys({"x"}));
+  ASSERT_TRUE(uut.prepare_load(named_keys({"r0", "r1"})).ok());
+  EXPECT_TRUE(uut.complete_load(named_keys({"r1"})));
+  EXPECT_EQ(names_of(uut.state().arc->t1), (names{"r0/0", "x/0", "r1/0"}));
+  EXPECT_TRUE(uut.complete_load(named_keys({"r0"})));
+  EXPECT_EQ(names_of(uut.state().arc->t1), (names{"x/0", "r1/0", "r0/0"}));
 }
 
 TEST(HostPool, R12MovesKeysWithoutCountingAnAccess) {

@@ -51,15 +51,18 @@ TEST(Layout, RoundsTheWindowUpToWholeChunks) {
 }
 
 TEST(Layout, SearchesFullGroupsFirstThenFromWideToNarrow) {
-  const auto uut = must_make(small_options(
-    {{4, 8, false}, {4, 0, false}, {4, 40, false}, {8, 0, false}, {4, 5, false}}));
+  const auto uut = must_make(small_options({{4, 8, false},
+                                            {4, 0, false},
+                                            {4, 40, false},
+                                            {8, 0, false},
+                                            {4, 5, false}}));
   EXPECT_EQ(uut.search_order, (std::vector<group_id>{1, 3, 2, 0, 4}));
 }
 
 TEST(Layout, HasASegmentOnlyWhereAFullChunkHoldsSeveralNarrowWindows) {
   // Chunks of 32 and 8 tokens: 4 to 1; windows of 2 and 4 chunks.
-  const auto uut
-    = must_make(small_options({{16, 0, false}, {4, 16, false}, {4, 32, false}}));
+  const auto uut = must_make(
+    small_options({{16, 0, false}, {4, 16, false}, {4, 32, false}}));
   EXPECT_EQ(uut.groups[0].segment, 0u);
   EXPECT_EQ(uut.groups[1].segment, 4u);
   EXPECT_EQ(uut.groups[2].segment, 0u);

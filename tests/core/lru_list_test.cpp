@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "core/lru_list.hpp"
-
 #include "tests/core/pool_keys.hpp"
 
 #include <gtest/gtest.h>

@@ -5,7 +5,6 @@
 /// that can.
 
 #include "core/search.hpp"
-
 #include "tests/core/search_world.hpp"
 
 #include <gtest/gtest.h>
@@ -55,8 +54,8 @@ contents fill_at_random(search_world& world, bool with_pending) {
 }
 
 /// Whether every token that a load up to `end` reads is there (R4, R13).
-bool readable(const search_world& world, const contents& what, token_count local,
-              token_count end) {
+bool readable(const search_world& world, const contents& what,
+              token_count local, token_count end) {
   for (group_id group = 0; group < what.size(); ++group) {
     const auto& shape = world.shape().groups[group];
     for (auto token = local; token < end; ++token) {
@@ -162,10 +161,10 @@ RC_GTEST_PROP(SearchProperty, ReadsExactlyTheChunksOfTheReadableTokens, ()) {
       const auto start = static_cast<token_count>(chunk) * shape.chunk_tokens;
       auto needed = false;
       for (auto token = start; token < start + shape.chunk_tokens; ++token)
-        needed = needed
-                 || (token >= in.local && token < end
-                     && (!shape.sliding()
-                         || token >= end - shape.window_tokens + 1));
+        needed
+          = needed
+         || (token >= in.local && token < end
+             && (!shape.sliding() || token >= end - shape.window_tokens + 1));
       RC_ASSERT(needed == (chunk >= range.first && chunk < range.last));
     }
   }

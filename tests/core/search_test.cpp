@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "core/search.hpp"
-
 #include "tests/core/search_world.hpp"
 
 #include <gtest/gtest.h>
@@ -126,8 +125,8 @@ TEST(Search, R13DefersIfOnlyTheLoadMeetsAChunkThatIsBeingWritten) {
     uut.begin_store(1, 1);
     uut.put(1, 2);
     uut.in().ignore_pending = ignore_pending;
-    EXPECT_EQ(uut.run(), ignore_pending ? std::optional<token_count>{8}
-                                        : std::nullopt);
+    EXPECT_EQ(uut.run(),
+              ignore_pending ? std::optional<token_count>{8} : std::nullopt);
   }
 }
 
@@ -166,8 +165,7 @@ TEST(Search, R16LeavesOneTokenToCompute) {
 }
 
 TEST(Search, SaysWhatALoadReads) {
-  auto uut
-    = search_world{search_layout({full, sliding(8)}), safe_rules, 21};
+  auto uut = search_world{search_layout({full, sliding(8)}), safe_rules, 21};
   uut.in().local = 5;
   EXPECT_EQ(uut.reads(0, 11).first, 1u);
   EXPECT_EQ(uut.reads(0, 11).last, 4u);
@@ -177,8 +175,7 @@ TEST(Search, SaysWhatALoadReads) {
 }
 
 TEST(Search, CountsEveryLookOfAScanAsAUse) {
-  auto pool
-    = host_pool{{4, eviction_policy::lru, 2, {}}, safe_rules};
+  auto pool = host_pool{{4, eviction_policy::lru, 2, {}}, safe_rules};
   const auto shape = search_layout({full});
   auto uut = hit_search{shape, safe_rules, pool, true};
   const auto keys = std::vector{view_of(numbered("", 2))};

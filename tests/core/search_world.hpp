@@ -9,7 +9,6 @@
 #include "core/layout.hpp"
 #include "core/rules.hpp"
 #include "core/search.hpp"
-
 #include "tests/core/pool_keys.hpp"
 
 #include <cstddef>
@@ -37,8 +36,7 @@ inline layout search_layout(std::vector<group_options> groups,
 class search_world {
 public:
   search_world(layout of, const rules& rule, token_count known)
-    : shape_(std::move(of)),
-      pool_({1'000, eviction_policy::lru, 1, {}}, rule),
+    : shape_(std::move(of)), pool_({1'000, eviction_policy::lru, 1, {}}, rule),
       uut_(shape_, rule, pool_, true) {
     in_.known = known;
     for (group_id group = 0; group < shape_.groups.size(); ++group) {
