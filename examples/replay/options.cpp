@@ -157,8 +157,8 @@ void add_model(CLI::App& app, replay_options& opts) {
 
 void add_trouble(CLI::App& app, replay_options& opts) {
   add_number(app, "--abort-rate", opts.abort_rate, 0.0, 1.0,
-             "Share of requests that are aborted; it is ten times as large "
-             "among those that are deferred or preempted");
+             "Share of requests that are aborted; larger among the few that "
+             "load, are deferred or are preempted");
   add_number(app, "--quick-reuse", opts.quick_reuse, 0.0, 1.0,
              "Share of requests whose blocks are reused right after they end; "
              "blocks of the others stay cached until no older ones are left");
@@ -183,10 +183,12 @@ void add_runtime(CLI::App& app, replay_options& opts,
   add_choice(app, "--delivery", opts.delivery, delivery_words,
              "How plans reach the ranks");
   add_number(app, "--copy-latency-us", opts.copy_latency_us, 0u, 10'000'000u,
-             "Time added to each copy job, in microseconds");
+             "Time added to each copy job, in microseconds; 0 with the real "
+             "clock unless given");
   add_size(app, "--copy-bandwidth", bandwidth,
            "Bytes per second, direction and rank, e.g. 2MiB; 0 means no limit "
-           "(default 131072 tokens per second)");
+           "(default 131072 tokens per second, or no limit with the real "
+           "clock)");
 }
 
 void add_all(CLI::App& app, replay_options& opts, std::uint64_t& bandwidth) {
@@ -272,6 +274,10 @@ parse_options(int argc, const char* const* argv) {
                              + " is given more than once"};
   if (app.count("--copy-bandwidth") > 0)
     opts.copy_bandwidth = bandwidth;
+  else if (opts.clock == device_kind::host)
+    opts.copy_bandwidth = 0;
+  if (opts.clock == device_kind::host && app.count("--copy-latency-us") == 0)
+    opts.copy_latency_us = 0;
   if (const auto text = find_contradiction(opts); !text.empty())
     return early_exit{2, "kvtide-replay: " + text};
   return opts;

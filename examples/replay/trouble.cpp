@@ -9,10 +9,14 @@ namespace kvtide::replay {
 
 namespace {
 
-constexpr phase usual_phases[]
-  = {phase::queued, phase::loading, phase::prefill, phase::decode};
-constexpr phase rare_phases[] = {phase::deferred, phase::preempted};
-constexpr double rare_factor = 10;
+constexpr phase usual_phases[] = {phase::queued, phase::prefill, phase::decode};
+
+// Phases that few requests meet, so that their share has to be larger.
+constexpr struct {
+  phase where;
+  double factor;
+} rare_phases[]
+  = {{phase::deferred, 10}, {phase::loading, 3}, {phase::preempted, 10}};
 
 moment roll_moment(dice& chance, phase where) {
   // A queued request is looked up in the very next plan.
@@ -31,18 +35,19 @@ void trouble::consider(const sequence& seq) {
   auto what = fate{};
   if (chance.chance(rate_)) {
     const auto where = usual_phases[chance.roll(std::size(usual_phases))];
-    const auto when = roll_moment(chance, where);
-    const auto patience
-      = where == phase::decode ? chance.roll(output)
-      : when == moment::after_allocation || where == phase::queued
-        ? 0
-        : chance.roll(3);
-    what.dooms.push_back({where, when, patience});
+    const auto patience = where == phase::decode  ? output
+                        : where == phase::prefill ? 3
+                                                  : 1;
+    what.dooms.push_back(
+      {where, roll_moment(chance, where), chance.roll(patience)});
     what.last_resort = static_cast<token_count>(1 + chance.roll(output));
   }
-  for (const auto where : rare_phases)
-    if (chance.chance(rate_ * rare_factor))
-      what.dooms.push_back({where, roll_moment(chance, where), chance.roll(2)});
+  for (const auto& [where, factor] : rare_phases)
+    if (chance.chance(rate_ * factor)) {
+      const auto when = roll_moment(chance, where);
+      what.dooms.push_back(
+        {where, when, when == moment::after_allocation ? 0 : chance.roll(2)});
+    }
   if (what.dooms.empty())
     return;
   order_.push_back(seq.id);

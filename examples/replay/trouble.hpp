@@ -26,8 +26,8 @@ enum class moment : std::uint8_t {
 
 /// Decides by chance which requests are aborted, in which phase and at which
 /// moment. A request that never meets its phase is aborted while it decodes, or
-/// not at all if it ends before. Few requests are ever deferred or preempted,
-/// so the chance to be aborted then is ten times as high.
+/// not at all if it ends before. Few requests load, and fewer are ever deferred
+/// or preempted; the chance to be aborted is higher for them.
 class trouble {
 public:
   /// @param rate Share of requests that are aborted, 0 to 1.
