@@ -312,7 +312,8 @@ void engine::issue(batch work) {
     counts_.flush_delays += ready.not_before > free_at ? 1 : 0;
   }
   ++counts_.steps;
-  // The compute stream waits for the copies even if there is nothing to compute.
+  // The compute stream waits for the copies even if there is nothing to
+  // compute.
   compute_end_ = start;
   if (work.rows.empty()) {
     ++counts_.empty_steps;
