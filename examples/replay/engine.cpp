@@ -312,11 +312,13 @@ void engine::issue(batch work) {
     counts_.flush_delays += ready.not_before > free_at ? 1 : 0;
   }
   ++counts_.steps;
+  // The compute stream waits for the copies even if there is nothing to
+  // compute.
+  compute_end_ = start;
   if (work.rows.empty()) {
     ++counts_.empty_steps;
-    compute_end_ = free_at;
   } else {
-    compute_end_ = start + opts_.step_ms * millisecond;
+    compute_end_ += opts_.step_ms * millisecond;
     // Nobody can act for the kernels while the real clock runs.
     if (opts_.clock == device_kind::host)
       compute(work);

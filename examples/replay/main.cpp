@@ -45,14 +45,8 @@ int replay(const replay_options& opts) {
   auto rows = std::move(trace).value();
   if (opts.rows > 0 && opts.rows < rows.size())
     rows.resize(static_cast<std::size_t>(opts.rows));
-  // Opened before anything runs, so that a long run is not lost to a typo.
-  auto file = std::ofstream{};
-  if (!opts.json.empty() && opts.json != "-") {
-    file.open(opts.json);
-    if (!file)
-      return fail(2, opts.json + ": cannot be written");
-  }
   std::signal(SIGINT, on_interrupt);
+  auto file = std::ofstream{};
   auto result = report{};
   try {
     auto bar = progress_bar{opts.progress && isatty(STDERR_FILENO) != 0};
@@ -60,6 +54,12 @@ int replay(const replay_options& opts) {
                           bar.update(at);
                           return interrupted == 0;
                         }};
+    // Opened before anything runs, so that a long run is not lost to a typo.
+    if (!opts.json.empty() && opts.json != "-") {
+      file.open(opts.json);
+      if (!file)
+        return fail(2, opts.json + ": cannot be written");
+    }
     result = model.run();
   } catch (const bad_configuration& failure) {
     return fail(2, failure.what());

@@ -4,8 +4,9 @@
 
 #include <CLI/CLI.hpp>
 
-#include <map>
-#include <string_view>
+#include <charconv>
+#include <limits>
+#include <sstream>
 #include <unistd.h>
 
 namespace kvtide::replay {
@@ -51,51 +52,79 @@ const char* find_word(const word<Enum> (&words)[N], Enum value) noexcept {
 
 // -- options ------------------------------------------------------------------
 
+// Accepts numbers from `low` to `high`. CLI11 alone would take "-1" for a large
+// number, and "nan" for one in any range.
 template <class T>
-CLI::Option* add_number(CLI::App& app, const char* name, T& target, T low,
-                        T high, const char* text) {
-  return app.add_option(name, target, text)
-    ->capture_default_str()
-    ->check(CLI::Range(low, high));
+void add_number(CLI::App& app, const char* name, T& target, T low, T high,
+                const std::string& text) {
+  const auto to_text = [](T value) {
+    auto out = std::ostringstream{};
+    out << value;
+    return out.str();
+  };
+  const auto range = to_text(low) + " to " + to_text(high);
+  const auto any = high == std::numeric_limits<T>::max();
+  const auto check = [low, high, range](const std::string& given) {
+    auto value = T{};
+    const auto* end = given.data() + given.size();
+    const auto parsed = std::from_chars(given.data(), end, value);
+    const auto good = parsed.ec == std::errc{} && parsed.ptr == end
+                   && value >= low && value <= high;
+    return good ? std::string{} : given + " is not a number from " + range;
+  };
+  app
+    .add_option(name, target,
+                text + " (" + (any ? "" : range + ", ") + "default "
+                  + to_text(target) + ")")
+    ->type_name("N")
+    ->check(CLI::Validator{check, ""});
 }
 
 template <class Enum, std::size_t N>
 void add_choice(CLI::App& app, const char* name, Enum& target,
-                const word<Enum> (&words)[N], const char* text) {
-  auto names = std::vector<std::string>{};
+                const word<Enum> (&words)[N], const std::string& text) {
+  auto names = std::string{};
   for (const auto& known : words)
-    names.emplace_back(known.text);
+    names += (names.empty() ? "" : ", ") + std::string{known.text};
+  const auto check = [&words, names](const std::string& given) {
+    for (const auto& known : words)
+      if (given == known.text)
+        return std::string{};
+    return given + " is none of " + names;
+  };
+  const auto set = [&target, &words](const std::string& given) {
+    for (const auto& known : words)
+      if (given == known.text)
+        target = known.value;
+  };
   app
-    .add_option_function<std::string>(
-      name,
-      [&target, &words](const std::string& value) {
-        for (const auto& known : words)
-          if (value == known.text)
-            target = known.value;
-      },
-      text)
-    ->default_str(find_word(words, target))
-    ->check(CLI::IsMember(names));
+    .add_option_function<std::string>(name, set,
+                                      text + " (" + names + "; default "
+                                        + find_word(words, target) + ")")
+    ->type_name("WORD")
+    ->check(CLI::Validator{check, ""});
 }
 
 // Accepts "64MiB"; all units are powers of 1,024.
-CLI::Option* add_size(CLI::App& app, const char* name, std::uint64_t& target,
-                      const char* shown, const char* text) {
-  return app.add_option(name, target, text)
-    ->transform(CLI::AsSizeValue(false))
-    ->default_str(shown);
+void add_size(CLI::App& app, const char* name, std::uint64_t& target,
+              const char* text) {
+  app.add_option(name, target, text)
+    ->transform(CLI::AsSizeValue(false).description(""))
+    ->type_name("SIZE");
 }
 
-void add_all(CLI::App& app, replay_options& opts, std::uint64_t& bandwidth) {
+// Two flags for the two values of one setting.
+void add_switch(CLI::App& app, const char* on, const char* off, bool& target,
+                const char* on_text, const char* off_text) {
+  auto* const first = app.add_flag_callback(
+    on, [&target] { target = true; }, on_text);
   app
-    .add_option("--trace", opts.trace,
-                "Mooncake JSON lines or Azure CSV to replay")
-    ->required(opts.trace.empty())
-    ->capture_default_str();
-  app.add_option("--rows", opts.rows, "First rows of the trace; 0 means all")
-    ->capture_default_str();
-  app.add_option("--seed", opts.seed, "Seed of everything that is random")
-    ->capture_default_str();
+    .add_flag_callback(
+      off, [&target] { target = false; }, off_text)
+    ->excludes(first);
+}
+
+void add_model(CLI::App& app, replay_options& opts) {
   auto& shape = opts.shape;
   add_number(app, "--layers", shape.layers, 1u, 1'024u, "Layers per group");
   add_number(app, "--kv-heads", shape.kv_heads, 1u, 1'024u,
@@ -107,11 +136,11 @@ void add_all(CLI::App& app, replay_options& opts, std::uint64_t& bandwidth) {
   add_number(app, "--tokens-per-block", shape.tokens_per_block, 1u, 1'024u,
              "Tokens per block");
   add_number(app, "--sliding-window", shape.sliding_window, 0u, 1'000'000u,
-             "Adds a group of layers with a window of so many tokens; 0 means "
+             "Adds a group of layers with a window of so many tokens; 0 adds "
              "none");
-  app.add_flag("--packed,!--planes", shape.packed,
-               "All layers of a block in one tensor; --planes (default): a "
-               "tensor for each layer's K and V");
+  add_switch(app, "--packed", "--planes", shape.packed,
+             "All layers of a block lie in one tensor",
+             "Each layer's K and V are tensors of their own (default)");
   add_number(app, "--device-blocks", shape.device_blocks, 1u, 1u << 30,
              "Blocks of device memory per rank");
   add_number(app, "--ranks", opts.ranks, 1u, 64u, "Tensor-parallel ranks");
@@ -120,38 +149,70 @@ void add_all(CLI::App& app, replay_options& opts, std::uint64_t& bandwidth) {
   add_number(app, "--max-running", opts.max_running, 1u, 100'000u,
              "Requests that run or load at the same time");
   add_number(app, "--step-ms", opts.step_ms, 1u, 60'000u,
-             "Compute time of a step, simulated milliseconds");
-  app.add_flag("--async,!--sync", opts.async,
-               "Plan a step while the one before computes (default); --sync: "
-               "plan it after");
+             "Compute time of a step in simulated milliseconds");
+  add_switch(app, "--async", "--sync", opts.async,
+             "Plan a step while the one before computes (default)",
+             "Plan a step when the one before is over");
+}
+
+void add_trouble(CLI::App& app, replay_options& opts) {
   add_number(app, "--abort-rate", opts.abort_rate, 0.0, 1.0,
-             "Share of requests that are aborted, in any state");
+             "Share of requests that are aborted; larger among the few that "
+             "load, are deferred or are preempted");
   add_number(app, "--quick-reuse", opts.quick_reuse, 0.0, 1.0,
              "Share of requests whose blocks are reused right after they end; "
-             "the others' blocks stay cached, least recently used first out");
+             "blocks of the others stay cached until no older ones are left");
   add_number(app, "--revisit-rate", opts.revisit_rate, 0.0, 1.0,
-             "Share of those whose text, output included, is asked for again "
-             "later; not part of the hit rate");
+             "Share of those, if finished, whose text with its output is asked "
+             "for again; these requests do not count in the hit rate");
+}
+
+void add_runtime(CLI::App& app, replay_options& opts,
+                 std::uint64_t& bandwidth) {
   add_choice(app, "--rules", opts.rules, rule_words, "Rule set");
   add_choice(app, "--policy", opts.policy, policy_words,
              "Eviction policy of the host pool");
   add_number(app, "--blocks-per-chunk", opts.blocks_per_chunk, 1u, 1'024u,
              "Blocks that are stored and loaded together");
-  add_size(app, "--host-bytes", opts.host_bytes, "64MiB",
-           "Host pool per rank, e.g. 2GiB; 0 turns offloading off");
+  add_size(app, "--host-bytes", opts.host_bytes,
+           "Host pool per rank, e.g. 2GiB; 0 turns offloading off (default "
+           "64MiB)");
   add_choice(app, "--clock", opts.clock, clock_words,
-             "virtual: simulated copy times, the same output for the same "
-             "options; real: real ones");
+             "Simulated copy times and the same output for the same options, "
+             "or real ones");
   add_choice(app, "--delivery", opts.delivery, delivery_words,
              "How plans reach the ranks");
   add_number(app, "--copy-latency-us", opts.copy_latency_us, 0u, 10'000'000u,
-             "Added to each copy job, microseconds");
-  add_size(app, "--copy-bandwidth", bandwidth, "131072 tokens per second",
-           "Bytes per second, direction and rank, e.g. 2MiB; 0 means no limit");
-  app.add_option("--json", opts.json,
-                 "Write the report as JSON to this file, or - for stdout");
-  app.add_flag("!--no-progress", opts.progress,
-               "No progress bar on the terminal");
+             "Time added to each copy job, in microseconds; 0 with the real "
+             "clock unless given");
+  add_size(app, "--copy-bandwidth", bandwidth,
+           "Bytes per second, direction and rank, e.g. 2MiB; 0 means no limit "
+           "(default 131072 tokens per second, or no limit with the real "
+           "clock)");
+}
+
+void add_all(CLI::App& app, replay_options& opts, std::uint64_t& bandwidth) {
+  constexpr auto any = std::numeric_limits<std::uint64_t>::max();
+  app
+    .add_option("--trace", opts.trace,
+                "Mooncake JSON lines or Azure CSV to replay")
+    ->required(opts.trace.empty())
+    ->type_name("FILE");
+  add_number(app, "--rows", opts.rows, std::uint64_t{0}, any,
+             "First rows of the trace to replay; 0 means all");
+  add_number(app, "--seed", opts.seed, std::uint64_t{0}, any,
+             "Seed of everything that is random");
+  add_model(app, opts);
+  add_trouble(app, opts);
+  add_runtime(app, opts, bandwidth);
+  app
+    .add_option("--json", opts.json,
+                "Write the report as JSON to this file, or with - to standard "
+                "output instead of the text")
+    ->type_name("FILE");
+  app.add_flag_callback(
+    "--no-progress", [&opts] { opts.progress = false; },
+    "No progress bar on the terminal");
 }
 
 // -- checks across options ----------------------------------------------------
@@ -194,8 +255,6 @@ parse_options(int argc, const char* const* argv) {
                       "a serving engine, and checks every byte that comes "
                       "back.",
                       "kvtide-replay"};
-  // A flag given twice is a mistake, as it is for an option with a value.
-  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::Throw);
   add_all(app, opts, bandwidth);
   try {
     app.parse(argc, argv);
@@ -208,8 +267,17 @@ parse_options(int argc, const char* const* argv) {
         letter = ' ';
     return early_exit{2, "kvtide-replay: " + text + " (see --help)"};
   }
+  // CLI11 refuses only options with a value that are given twice.
+  for (const auto* option : app.get_options())
+    if (option->count() > 1)
+      return early_exit{2, "kvtide-replay: " + option->get_name()
+                             + " is given more than once"};
   if (app.count("--copy-bandwidth") > 0)
     opts.copy_bandwidth = bandwidth;
+  else if (opts.clock == device_kind::host)
+    opts.copy_bandwidth = 0;
+  if (opts.clock == device_kind::host && app.count("--copy-latency-us") == 0)
+    opts.copy_latency_us = 0;
   if (const auto text = find_contradiction(opts); !text.empty())
     return early_exit{2, "kvtide-replay: " + text};
   return opts;

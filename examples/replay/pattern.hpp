@@ -28,9 +28,10 @@ struct kv_plane {
 /// Seed of the bytes of a run of tokens on one plane.
 [[nodiscard]] constexpr std::uint64_t plane_seed(std::uint64_t run_seed,
                                                  const kv_plane& at) noexcept {
-  const auto low = std::uint64_t{at.layer} << 1 | at.plane;
-  return mix(run_seed ^ (std::uint64_t{at.rank} << 48)
-             ^ (std::uint64_t{at.group} << 40) ^ low);
+  const auto place = std::uint64_t{at.rank} << 48
+                   | std::uint64_t{at.group} << 40
+                   | std::uint64_t{at.layer} << 1 | at.plane;
+  return mix(run_seed, place);
 }
 
 /// The eight bytes at offset `8 * index` of a block's piece.

@@ -3,42 +3,68 @@
 #include "examples/replay/trouble.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace kvtide::replay {
 
+namespace {
+
+constexpr phase usual_phases[] = {phase::queued, phase::prefill, phase::decode};
+
+// Phases that few requests meet, so that their share has to be larger.
+constexpr struct {
+  phase where;
+  double factor;
+} rare_phases[]
+  = {{phase::deferred, 10}, {phase::loading, 3}, {phase::preempted, 10}};
+
+moment roll_moment(dice& chance, phase where) {
+  // A queued request is looked up in the very next plan.
+  if (where == phase::queued)
+    return moment::before_plan;
+  if (where == phase::loading && chance.roll(3) == 0)
+    return moment::after_allocation;
+  return chance.roll(2) == 0 ? moment::before_plan : moment::after_issue;
+}
+
+} // namespace
+
 void trouble::consider(const sequence& seq) {
   auto chance = dice{mix(seed_, seq.id), 0x61626f7274u};
-  if (!chance.chance(rate_))
+  const auto output = static_cast<std::uint64_t>(seq.output);
+  auto what = fate{};
+  if (chance.chance(rate_)) {
+    const auto where = usual_phases[chance.roll(std::size(usual_phases))];
+    const auto patience = where == phase::decode  ? output
+                        : where == phase::prefill ? 3
+                                                  : 1;
+    what.dooms.push_back(
+      {where, roll_moment(chance, where), chance.roll(patience)});
+    what.last_resort = static_cast<token_count>(1 + chance.roll(output));
+  }
+  for (const auto& [where, factor] : rare_phases)
+    if (chance.chance(rate_ * factor)) {
+      const auto when = roll_moment(chance, where);
+      what.dooms.push_back(
+        {where, when, when == moment::after_allocation ? 0 : chance.roll(2)});
+    }
+  if (what.dooms.empty())
     return;
-  auto fate = doom{};
-  fate.where = static_cast<phase>(chance.roll(live_phases));
-  fate.when = chance.roll(2) == 0 ? moment::before_plan : moment::after_issue;
-  if (fate.where == phase::loading && chance.roll(3) == 0)
-    fate.when = moment::after_allocation;
-  // A queued request is looked up in the very next plan.
-  if (fate.where == phase::queued)
-    fate.when = moment::before_plan;
-  else if (fate.when == moment::after_allocation)
-    fate.patience = 0;
-  else if (fate.where == phase::decode)
-    fate.patience = chance.roll(static_cast<std::uint64_t>(seq.output));
-  else
-    fate.patience = chance.roll(3);
-  fate.last_resort = static_cast<token_count>(
-    1 + chance.roll(static_cast<std::uint64_t>(seq.output)));
   order_.push_back(seq.id);
-  dooms_.emplace(seq.id, fate);
+  fates_.emplace(seq.id, std::move(what));
 }
 
 bool trouble::strikes(const sequence& seq, moment when) {
-  const auto found = dooms_.find(seq.id);
-  if (found == dooms_.end())
+  const auto found = fates_.find(seq.id);
+  if (found == fates_.end())
     return false;
-  auto& fate = found->second;
-  if (when == fate.when && seq.where() == fate.where && fate.patience-- == 0)
-    return true;
-  return when == moment::before_plan && seq.where() == phase::decode
-      && seq.known - seq.prompt >= fate.last_resort;
+  auto& what = found->second;
+  for (auto& end : what.dooms)
+    if (when == end.when && seq.where() == end.where && end.patience-- == 0)
+      return true;
+  return when == moment::before_plan && what.last_resort > 0
+      && seq.where() == phase::decode
+      && seq.known - seq.prompt >= what.last_resort;
 }
 
 std::vector<request_id> trouble::doomed() const {
@@ -46,7 +72,7 @@ std::vector<request_id> trouble::doomed() const {
 }
 
 void trouble::forget(request_id request) {
-  if (dooms_.erase(request) > 0)
+  if (fates_.erase(request) > 0)
     order_.erase(std::find(order_.begin(), order_.end(), request));
 }
 

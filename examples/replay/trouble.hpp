@@ -26,7 +26,8 @@ enum class moment : std::uint8_t {
 
 /// Decides by chance which requests are aborted, in which phase and at which
 /// moment. A request that never meets its phase is aborted while it decodes, or
-/// not at all if it ends before.
+/// not at all if it ends before. Few requests load, and fewer are ever deferred
+/// or preempted; the chance to be aborted is higher for them.
 class trouble {
 public:
   /// @param rate Share of requests that are aborted, 0 to 1.
@@ -47,19 +48,25 @@ public:
   void forget(request_id request);
 
 private:
+  /// A phase in which a request ends.
   struct doom {
     phase where = phase::queued;
     moment when = moment::before_plan;
     /// Moments to let pass.
     std::uint64_t patience = 0;
-    /// Output tokens after which it is too late for `where`.
+  };
+
+  struct fate {
+    std::vector<doom> dooms;
+    /// Output tokens after which it is too late for any of them; zero means
+    /// never.
     token_count last_resort = 0;
   };
 
   std::uint64_t seed_;
   double rate_;
   std::vector<request_id> order_;
-  std::unordered_map<request_id, doom> dooms_;
+  std::unordered_map<request_id, fate> fates_;
 };
 
 } // namespace kvtide::replay

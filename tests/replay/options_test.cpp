@@ -79,6 +79,15 @@ TEST(Options, AreRead) {
   EXPECT_FALSE(opts.progress);
 }
 
+TEST(Options, SlowCopiesDownOnlyInSimulatedTime) {
+  EXPECT_EQ(accepted({}).copy_latency_us, 20'000u);
+  EXPECT_EQ(accepted({"--clock", "real"}).copy_latency_us, 0u);
+  EXPECT_EQ(accepted({"--clock", "real"}).copy_bytes_per_second(), 0u);
+  EXPECT_EQ(
+    accepted({"--clock", "real", "--copy-latency-us", "7"}).copy_latency_us,
+    7u);
+}
+
 TEST(Options, ExplainThemselves) {
   const auto res = parse({"--help"});
   const auto* exit = std::get_if<early_exit>(&res);
@@ -121,7 +130,7 @@ TEST(Options, RefuseToBeGivenTwice) {
   EXPECT_THAT(refused({"--seed", "1", "--seed", "2"}), HasSubstr("--seed"));
   EXPECT_THAT(refused({"--rules", "safe", "--rules", "safe"}),
               HasSubstr("--rules"));
-  EXPECT_THAT(refused({"--sync", "--sync"}), HasSubstr("--async"));
+  EXPECT_THAT(refused({"--sync", "--sync"}), HasSubstr("--sync"));
   EXPECT_THAT(refused({"--packed", "--planes"}), HasSubstr("--packed"));
 }
 

@@ -1,0 +1,79 @@
+# Runs kvtide-replay as people do, and checks its exit status and what it writes.
+#
+#   cmake -D PROGRAM=<file> -D SAMPLE=<trace> -D SCRATCH=<folder> -P <this file>
+
+cmake_minimum_required(VERSION 3.25)
+
+file(REMOVE_RECURSE "${SCRATCH}")
+file(MAKE_DIRECTORY "${SCRATCH}")
+
+function(run status)
+  execute_process(
+    COMMAND "${PROGRAM}" ${ARGN}
+    RESULT_VARIABLE got
+    OUTPUT_VARIABLE output
+    ERROR_VARIABLE errors)
+  if(NOT got STREQUAL status)
+    message(SEND_ERROR "${ARGN}: exit status ${got} instead of ${status}\n"
+                       "${output}${errors}")
+  endif()
+  set(output
+      "${output}"
+      PARENT_SCOPE)
+  set(errors
+      "${errors}"
+      PARENT_SCOPE)
+endfunction()
+
+# Bad input: status 2, nothing on stdout, one line on stderr that matches.
+function(refuse regex)
+  run(2 ${ARGN})
+  if(NOT output STREQUAL "")
+    message(SEND_ERROR "${ARGN}: wrote to stdout: ${output}")
+  endif()
+  if(NOT errors MATCHES "^kvtide-replay: [^\n]*\n$" OR NOT errors MATCHES
+                                                       "${regex}")
+    message(SEND_ERROR "${ARGN}: complained with: ${errors}")
+  endif()
+endfunction()
+
+# -- good input ----------------------------------------------------------------
+
+run(0 --help)
+run(0 --trace "${SAMPLE}" --rows 20)
+if(NOT output MATCHES "mismatches +0\n" OR NOT output MATCHES "left over +0\n")
+  message(SEND_ERROR "the report says: ${output}")
+endif()
+run(0 --trace "${SAMPLE}" --rows 20 --json "${SCRATCH}/report.json")
+file(READ "${SCRATCH}/report.json" from_file)
+run(0 --trace "${SAMPLE}" --rows 20 --json -)
+foreach(text IN ITEMS from_file output)
+  string(JSON mismatches GET "${${text}}" bytes mismatches)
+  if(NOT mismatches EQUAL 0)
+    message(SEND_ERROR "${mismatches} mismatches")
+  endif()
+  string(JSON ${text} REMOVE "${${text}}" timing)
+endforeach()
+if(NOT from_file STREQUAL output)
+  message(SEND_ERROR "two runs differ: ${from_file}${output}")
+endif()
+
+# -- bad input -----------------------------------------------------------------
+
+file(READ "${SAMPLE}" head LIMIT 1000)
+file(WRITE "${SCRATCH}/truncated.jsonl" "${head}")
+refuse("truncated.jsonl:[0-9]+: not a complete JSON object" --trace
+       "${SCRATCH}/truncated.jsonl")
+file(WRITE "${SCRATCH}/negative.jsonl"
+     "{\"timestamp\":0,\"input_length\":-5,\"output_length\":1,\"hash_ids\":[]}")
+refuse("negative.jsonl:1: input_length is -5" --trace
+       "${SCRATCH}/negative.jsonl")
+refuse("cannot be opened" --trace "${SCRATCH}/missing.jsonl")
+refuse("--trace")
+refuse("--device-blocks" --trace "${SAMPLE}" --device-blocks 0)
+refuse("--tokens-per-block" --trace "${SAMPLE}" --tokens-per-block -1)
+refuse("--rules" --trace "${SAMPLE}" --rules none)
+refuse("more than once" --trace "${SAMPLE}" --sync --sync)
+refuse("more than the machine has" --trace "${SAMPLE}" --host-bytes 4096TiB)
+refuse("host_bytes" --trace "${SAMPLE}" --host-bytes 1)
+refuse("cannot be written" --trace "${SAMPLE}" --json "${SCRATCH}/no/report")
