@@ -1,0 +1,854 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "actors/gpu_worker.hpp"
+#include "messages/plan_bytes.hpp"
+#include "tests/support/actor_fixture.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+namespace kvtide {
+namespace {
+
+using ids = std::vector<job_id>;
+
+constexpr auto never = gpu_worker_state::never;
+
+// -- neighbours ---------------------------------------------------------------
+
+struct fake_state {
+  static inline const char* name = "fake";
+};
+
+struct scheduler_log {
+  std::vector<msg::worker_ready> ready;
+  std::vector<msg::transfer_done> reports;
+  std::vector<msg::ticked> ticks;
+};
+
+scheduler_worker_port::behavior_type
+fake_scheduler(scheduler_worker_port::stateful_pointer<fake_state>,
+               scheduler_log* log) {
+  return {
+    [=](const msg::worker_ready& x) { log->ready.push_back(x); },
+    [=](const msg::transfer_done& x) { log->reports.push_back(x); },
+    [=](const msg::ticked& x) { log->ticks.push_back(x); },
+  };
+}
+
+struct rank_log {
+  std::vector<kv_registered> registered;
+  std::size_t unregistered = 0;
+  std::vector<step_ready> ready;
+  std::vector<rank_failed> failures;
+};
+
+rank_side_actor::behavior_type
+fake_rank_side(rank_side_actor::stateful_pointer<fake_state>, rank_log* log) {
+  return {
+    [=](const kv_registered& x) { log->registered.push_back(x); },
+    [=](const kv_unregistered&) { ++log->unregistered; },
+    [=](const step_ready& x) { log->ready.push_back(x); },
+    [=](const rank_failed& x) { log->failures.push_back(x); },
+  };
+}
+
+using device_request
+  = std::variant<msg::register_memory, msg::unregister_memory, msg::submit_jobs,
+                 msg::make_fence, msg::device_tick>;
+
+/// In the order of arrival.
+using device_log = std::vector<device_request>;
+
+device_actor::behavior_type
+fake_device(device_actor::stateful_pointer<fake_state>, device_log* log) {
+  return {
+    [=](const msg::register_memory& x) { log->emplace_back(x); },
+    [=](const msg::unregister_memory& x) { log->emplace_back(x); },
+    [=](const msg::submit_jobs& x) { log->emplace_back(x); },
+    [=](const msg::make_fence& x) { log->emplace_back(x); },
+    [=](const msg::device_tick& x) { log->emplace_back(x); },
+    [](const msg::device_woke&) {},
+  };
+}
+
+// -- short forms --------------------------------------------------------------
+
+std::vector<job> jobs_of(job_kind kind, const ids& numbers) {
+  std::vector<job> result;
+  for (const auto id : numbers) {
+    job added;
+    added.id = id;
+    added.kind = kind;
+    result.push_back(std::move(added));
+  }
+  return result;
+}
+
+msg::begin_step begin(step_id step, const ids& loads = {},
+                      const ids& flushed = {}, const ids& flush = {}) {
+  return {step, jobs_of(job_kind::load, loads),
+          jobs_of(job_kind::store, flushed), flush};
+}
+
+msg::stores stores(step_id step, const ids& numbers) {
+  return {step, jobs_of(job_kind::store, numbers)};
+}
+
+std::string list(const ids& numbers) {
+  std::string result;
+  for (const auto id : numbers)
+    result += " " + std::to_string(id);
+  return result;
+}
+
+std::string text_of(const device_request& what) {
+  struct visitor {
+    std::string operator()(const msg::register_memory&) {
+      return "register";
+    }
+    std::string operator()(const msg::unregister_memory&) {
+      return "unregister";
+    }
+    std::string operator()(const msg::submit_jobs& x) {
+      ids numbers;
+      for (const auto& y : x.jobs)
+        numbers.push_back(y.id);
+      auto result = "submit" + list(numbers);
+      if (!x.after.empty())
+        result += " after" + list(x.after);
+      if (!x.events.empty())
+        result += " events" + list(x.events);
+      return result;
+    }
+    std::string operator()(const msg::make_fence& x) {
+      return "fence" + list(x.jobs);
+    }
+    std::string operator()(const msg::device_tick& x) {
+      return "tick " + std::to_string(x.now);
+    }
+  };
+  return std::visit(visitor{}, what);
+}
+
+std::string text_of(const msg::transfer_done& x) {
+  static constexpr const char* names[] = {"done", "failed", "late", "drained"};
+  auto result = std::to_string(x.job) + " " + names[static_cast<int>(x.status)];
+  if (x.first_failed_row > 0)
+    result += " from " + std::to_string(x.first_failed_row);
+  return result;
+}
+
+class GpuWorker : public test::actor_fixture {
+protected:
+  GpuWorker() {
+    config.rank = 3;
+    config.incarnation = 7;
+    config.job_deadline = 1s;
+    config.idle_delay = 5ms;
+    config.model_fingerprint = "model";
+    memory.rank = 3;
+    memory.model_fingerprint = "model";
+  }
+
+  /// With memory registered.
+  void start() {
+    spawn();
+    tell(msg::register_kv{memory});
+    tell(msg::memory_registered{10, 4'096, {}});
+    asked.clear();
+  }
+
+  void spawn() {
+    target = world.spawn(fake_device, &asked);
+    uut = world.spawn(gpu_worker, config, target,
+                      world.spawn(fake_scheduler, &told),
+                      world.spawn(fake_rank_side, &rank));
+  }
+
+  template <class Message>
+  void tell(Message message) {
+    world.send(uut, std::move(message));
+    world.run();
+  }
+
+  /// A whole step without a flush.
+  void run_step(msg::begin_step plan, compute_events events = {}) {
+    const auto step = plan.step;
+    tell(std::move(plan));
+    tell(msg::end_step{step, std::move(events)});
+  }
+
+  /// What the device was asked since the last call.
+  std::vector<std::string> take_asked() {
+    std::vector<std::string> result;
+    for (const auto& x : std::exchange(asked, {}))
+      result.push_back(text_of(x));
+    return result;
+  }
+
+  /// What was reported since the last call.
+  std::vector<std::string> take_reports() {
+    std::vector<std::string> result;
+    for (const auto& x : std::exchange(told.reports, {}))
+      result.push_back(text_of(x));
+    return result;
+  }
+
+  /// Steps that became ready since the last call.
+  std::vector<step_id> take_ready() {
+    std::vector<step_id> result;
+    for (const auto& x : std::exchange(rank.ready, {}))
+      result.push_back(x.step);
+    return result;
+  }
+
+  gpu_worker_state& state() {
+    return test::state_of<gpu_worker_state>(uut);
+  }
+
+  gpu_worker_config config;
+  kv_memory memory;
+  scheduler_log told;
+  rank_log rank;
+  device_log asked;
+  device_actor target;
+  gpu_worker_actor uut;
+};
+
+// -- registration -------------------------------------------------------------
+
+TEST_F(GpuWorker, TellsRankAndSchedulerHowManySlotsTheDeviceHas) {
+  spawn();
+  tell(msg::register_kv{memory});
+  EXPECT_THAT(take_asked(), ElementsAre("register"));
+  EXPECT_THAT(rank.registered, IsEmpty());
+  tell(msg::memory_registered{10, 4'096, {}});
+  ASSERT_EQ(rank.registered.size(), 1u);
+  EXPECT_EQ(rank.registered[0].rank, 3u);
+  EXPECT_EQ(rank.registered[0].slots, 10u);
+  EXPECT_EQ(rank.registered[0].slot_bytes, 4'096u);
+  EXPECT_EQ(rank.registered[0].reason.code, ec::none);
+  ASSERT_EQ(told.ready.size(), 1u);
+  EXPECT_EQ(told.ready[0].rank, 3u);
+  EXPECT_EQ(told.ready[0].incarnation, 7u);
+  EXPECT_EQ(told.ready[0].slots, 10u);
+}
+
+TEST_F(GpuWorker, RefusesMemoryOfAnotherRankOrModelOrWriter) {
+  spawn();
+  auto other_rank = memory;
+  other_rank.rank = 2;
+  auto other_model = memory;
+  other_model.model_fingerprint = "another";
+  auto other_writer = memory;
+  other_writer.writer = 2;
+  for (const auto& wrong : {other_rank, other_model, other_writer}) {
+    tell(msg::register_kv{wrong});
+    EXPECT_EQ(rank.registered.back().reason.code, ec::invalid_argument);
+    EXPECT_NE(rank.registered.back().reason.text, "");
+  }
+  EXPECT_EQ(rank.registered.size(), 3u);
+  EXPECT_THAT(take_asked(), IsEmpty());
+  EXPECT_THAT(told.ready, IsEmpty());
+}
+
+TEST_F(GpuWorker, PassesOnThatTheDeviceRefusesTheMemory) {
+  spawn();
+  tell(msg::register_kv{memory});
+  tell(msg::memory_registered{0, 0, {ec::out_of_memory, "too much"}});
+  ASSERT_EQ(rank.registered.size(), 1u);
+  EXPECT_EQ(rank.registered[0].reason.code, ec::out_of_memory);
+  EXPECT_THAT(told.ready, IsEmpty());
+  tell(msg::register_kv{memory});
+  EXPECT_THAT(take_asked(), ElementsAre("register", "register"));
+}
+
+TEST_F(GpuWorker, RefusesASecondRegistration) {
+  start();
+  tell(msg::register_kv{memory});
+  EXPECT_EQ(rank.registered.back().reason.code, ec::out_of_order);
+  EXPECT_THAT(take_asked(), IsEmpty());
+}
+
+TEST_F(GpuWorker, SubmitsNothingAfterUnregister) {
+  start();
+  run_step(begin(1));
+  tell(stores(1, {1}));
+  tell(begin(2));
+  tell(stores(2, {2}));
+  tell(begin(3, {3}));
+  EXPECT_THAT(take_asked(), ElementsAre("submit 1"));
+  tell(msg::unregister_kv{});
+  EXPECT_THAT(take_asked(), ElementsAre("unregister"));
+  EXPECT_THAT(take_reports(), ElementsAre("2 failed", "3 failed"));
+  EXPECT_EQ(rank.unregistered, 0u);
+  tell(msg::copy_done{1, true, 0, {}});
+  tell(msg::memory_unregistered{});
+  EXPECT_EQ(rank.unregistered, 1u);
+  tell(msg::end_step{2, {}});
+  tell(stores(3, {4}));
+  tell(msg::end_step{3, {}});
+  run_step(begin(4, {5}));
+  EXPECT_THAT(take_asked(), IsEmpty());
+  EXPECT_THAT(take_reports(), ElementsAre("1 done", "4 failed", "5 failed"));
+}
+
+TEST_F(GpuWorker, HandsComputedStoresOverBeforeItUnregisters) {
+  start();
+  run_step(begin(1), {21});
+  tell(stores(1, {1}));
+  tell(msg::unregister_kv{});
+  EXPECT_THAT(take_asked(), ElementsAre("submit 1 events 21", "unregister"));
+}
+
+TEST_F(GpuWorker, RefusesToUnregisterWhatIsNotRegistered) {
+  spawn();
+  tell(msg::unregister_kv{});
+  ASSERT_EQ(rank.failures.size(), 1u);
+  EXPECT_EQ(rank.failures[0].reason.code, ec::out_of_order);
+  EXPECT_EQ(rank.unregistered, 0u);
+}
+
+// -- S3 -----------------------------------------------------------------------
+
+TEST_F(GpuWorker, S3HandsStoresOverAtTheStartOfTheNextStep) {
+  start();
+  tell(begin(1));
+  tell(stores(1, {1, 2}));
+  tell(msg::end_step{1, {}});
+  EXPECT_THAT(take_asked(), IsEmpty());
+  tell(begin(2));
+  EXPECT_THAT(take_asked(), ElementsAre("submit 1 2"));
+}
+
+// -- S4 -----------------------------------------------------------------------
+
+TEST_F(GpuWorker, S4HandsDeferredThenFlushedStoresOverBeforeAnybodyWaits) {
+  start();
+  // The public vector worker_flush_deferred_and_load.
+  tell(begin(1, {0}));
+  EXPECT_THAT(take_asked(), ElementsAre("submit 0"));
+  tell(stores(1, {1}));
+  tell(msg::end_step{1, {}});
+  tell(begin(2, {}, {3}, {1, 3}));
+  EXPECT_THAT(take_asked(), ElementsAre("submit 1 3", "fence 1 3"));
+  tell(stores(2, {2}));
+  for (const auto id : {0, 1, 3})
+    tell(msg::copy_done{static_cast<job_id>(id), true, 0, {}});
+  EXPECT_THAT(take_reports(), ElementsAre("0 done", "1 done", "3 done"));
+  tell(msg::fence_made{2, {}});
+  tell(msg::end_step{2, {}});
+  tell(begin(3, {4}));
+  EXPECT_THAT(take_asked(), ElementsAre("submit 2", "submit 4"));
+  tell(msg::end_step{3, {}});
+  tell(begin(4, {}, {}, {4}));
+  EXPECT_THAT(take_asked(), ElementsAre("fence 4"));
+}
+
+TEST_F(GpuWorker, S4WaitsForAJobThatIsDoneAlready) {
+  start();
+  run_step(begin(1, {1}));
+  tell(msg::copy_done{1, true, 0, {}});
+  tell(begin(2, {}, {}, {1}));
+  EXPECT_THAT(take_asked(), ElementsAre("submit 1", "fence 1"));
+  EXPECT_EQ(state().order_errors, 0u);
+}
+
+TEST_F(GpuWorker, S4HandsEachJobOverOnce) {
+  start();
+  run_step(begin(1, {1}));
+  tell(stores(1, {2, 2}));
+  EXPECT_EQ(state().order_errors, 1u);
+  tell(begin(2, {1, 3}, {2}));
+  EXPECT_EQ(state().order_errors, 3u);
+  EXPECT_THAT(take_asked(), ElementsAre("submit 1", "submit 2", "submit 3"));
+}
+
+TEST_F(GpuWorker, S4DropsAFlushIdThatWasNeverPlanned) {
+  start();
+  run_step(begin(1, {1}));
+  tell(begin(2, {}, {}, {5}));
+  EXPECT_EQ(state().order_errors, 1u);
+  EXPECT_THAT(take_ready(), ElementsAre(1, 2));
+  tell(msg::end_step{2, {}});
+  tell(begin(3, {}, {}, {1, 6}));
+  EXPECT_EQ(state().order_errors, 2u);
+  EXPECT_THAT(take_asked(), ElementsAre("submit 1", "fence 1"));
+}
+
+TEST_F(GpuWorker, S4SafeRulesDropALoadOfTheSameStepFromTheFlush) {
+  start();
+  run_step(begin(1));
+  tell(stores(1, {1}));
+  tell(begin(2, {2, 3}, {}, {1, 2, 3}));
+  EXPECT_THAT(take_asked(),
+              ElementsAre("submit 1", "fence 1", "submit 2 3 after 1"));
+  tell(msg::fence_made{2, {}});
+  tell(msg::end_step{2, {}});
+  tell(begin(3, {4}, {}, {4}));
+  EXPECT_THAT(take_asked(), ElementsAre("submit 4"));
+  EXPECT_THAT(take_ready(), ElementsAre(1, 2, 3));
+}
+
+TEST_F(GpuWorker, S4ReferenceRulesNameALoadOfTheSameStepBeforeItIsInFlight) {
+  config.rule = &core::reference_rules;
+  start();
+  tell(begin(1, {1}, {}, {1}));
+  EXPECT_THAT(take_asked(), ElementsAre("fence 1", "submit 1"));
+}
+
+TEST_F(GpuWorker, S4ReplicaReportsStoresInsteadOfCopyingThem) {
+  // The public vector worker_non_writer_acks: a flushed store before the pass,
+  // the others when they would be deferred.
+  memory.writers = 2;
+  memory.writer = 2;
+  start();
+  tell(begin(1, {1}, {3}, {3}));
+  EXPECT_THAT(take_reports(), ElementsAre("3 done"));
+  EXPECT_THAT(take_asked(), ElementsAre("fence 3", "submit 1 after 3"));
+  tell(stores(1, {2, 4}));
+  EXPECT_THAT(take_reports(), ElementsAre("2 done", "4 done"));
+  tell(msg::fence_made{1, {}});
+  tell(msg::end_step{1, {}});
+  tell(begin(2));
+  EXPECT_THAT(take_asked(), IsEmpty());
+}
+
+TEST_F(GpuWorker, S4WritersShareStoresOutByJob) {
+  memory.writers = 2;
+  memory.writer = 1;
+  start();
+  run_step(begin(1, {}, {1, 2}));
+  EXPECT_THAT(take_reports(), ElementsAre("2 done"));
+  tell(stores(1, {3, 4}));
+  EXPECT_THAT(take_reports(), ElementsAre("4 done"));
+  tell(begin(2));
+  EXPECT_THAT(take_asked(), ElementsAre("submit 1", "submit 3"));
+}
+
+// -- S5 -----------------------------------------------------------------------
+
+TEST_F(GpuWorker, S5ReadyWithoutAFenceComesAtOnce) {
+  start();
+  tell(begin(1, {1}));
+  ASSERT_EQ(rank.ready.size(), 1u);
+  EXPECT_EQ(rank.ready[0].rank, 3u);
+  EXPECT_EQ(rank.ready[0].wait_for.kind, fence::kind_t::none);
+}
+
+TEST_F(GpuWorker, S5ReadyWaitsForTheFenceAndPassesItOn) {
+  start();
+  run_step(begin(1, {}, {1}));
+  take_ready();
+  tell(begin(2, {}, {}, {1}));
+  EXPECT_THAT(rank.ready, IsEmpty());
+  tell(msg::fence_made{2, {fence::kind_t::event, 42}});
+  ASSERT_EQ(rank.ready.size(), 1u);
+  EXPECT_EQ(rank.ready[0].step, 2u);
+  EXPECT_EQ(rank.ready[0].wait_for.kind, fence::kind_t::event);
+  EXPECT_EQ(rank.ready[0].wait_for.handle, 42u);
+}
+
+TEST_F(GpuWorker, S5LoadsStartBehindTheFlushedJobs) {
+  start();
+  run_step(begin(1));
+  tell(stores(1, {1}));
+  tell(begin(2, {2}, {3}, {1, 3}));
+  EXPECT_THAT(take_asked(),
+              ElementsAre("submit 1 3", "fence 1 3", "submit 2 after 1 3"));
+}
+
+TEST_F(GpuWorker, S5ComputeMustNotBeEnqueuedBeforeTheFenceIsKnown) {
+  start();
+  run_step(begin(1, {}, {1}));
+  tell(begin(2, {}, {}, {1}));
+  tell(msg::end_step{2, {}});
+  ASSERT_EQ(rank.failures.size(), 1u);
+  EXPECT_EQ(rank.failures[0].reason.code, ec::out_of_order);
+  tell(msg::fence_made{2, {}});
+  tell(msg::end_step{2, {}});
+  EXPECT_EQ(rank.failures.size(), 1u);
+}
+
+// -- S6 -----------------------------------------------------------------------
+
+TEST_F(GpuWorker, S6HoldsAPlanUntilTheStepBeforeItIsEnqueued) {
+  start();
+  tell(begin(1));
+  tell(begin(2, {1}));
+  EXPECT_THAT(take_ready(), ElementsAre(1));
+  EXPECT_THAT(take_asked(), IsEmpty());
+  tell(msg::end_step{1, {}});
+  EXPECT_THAT(take_ready(), ElementsAre(2));
+  EXPECT_THAT(take_asked(), ElementsAre("submit 1"));
+}
+
+TEST_F(GpuWorker, S6HoldsSeveralPlansAndTheirStoresInOrder) {
+  start();
+  tell(begin(5));
+  tell(stores(5, {1}));
+  tell(begin(6, {2}));
+  tell(stores(6, {3}));
+  tell(begin(7, {4}));
+  tell(stores(7, {5}));
+  EXPECT_THAT(take_asked(), IsEmpty());
+  tell(msg::end_step{5, {10}});
+  EXPECT_THAT(take_asked(),
+              ElementsAre("submit 1 events 10", "submit 2 events 10"));
+  EXPECT_THAT(take_ready(), ElementsAre(5, 6));
+  tell(msg::end_step{6, {11, 12}});
+  EXPECT_THAT(take_asked(),
+              ElementsAre("submit 3 events 11 12", "submit 4 events 11 12"));
+  tell(msg::end_step{7, {}});
+  tell(begin(8));
+  EXPECT_THAT(take_asked(), ElementsAre("submit 5"));
+  EXPECT_EQ(state().order_errors, 0u);
+}
+
+TEST_F(GpuWorker, S6EveryCopyWaitsForTheComputeThatWasEnqueuedLast) {
+  start();
+  run_step(begin(1), {8, 9});
+  tell(stores(1, {1}));
+  tell(begin(2, {2}, {3}, {1}));
+  EXPECT_THAT(take_asked(), ElementsAre("submit 1 3 events 8 9", "fence 1",
+                                        "submit 2 after 1 events 8 9"));
+}
+
+// -- S9 -----------------------------------------------------------------------
+
+TEST_F(GpuWorker, S9ReportsEachJobOnceWithItsFirstFailedRow) {
+  start();
+  run_step(begin(1, {1, 2}));
+  tell(msg::copy_done{2, false, 4, "broken"});
+  tell(msg::copy_done{1, true, 0, {}});
+  tell(msg::copy_done{1, true, 0, {}});
+  EXPECT_THAT(take_reports(), ElementsAre("2 failed from 4", "1 done"));
+  EXPECT_EQ(state().order_errors, 1u);
+}
+
+TEST_F(GpuWorker, S9IgnoresTheEndOfAJobThatItNeverSaw) {
+  start();
+  tell(msg::copy_done{9, true, 0, {}});
+  EXPECT_THAT(take_reports(), IsEmpty());
+  EXPECT_EQ(state().order_errors, 1u);
+}
+
+TEST_F(GpuWorker, S9ReportsALateJobOnceAndItsEndOnce) {
+  start();
+  run_step(begin(1, {1, 2}));
+  world.advance(999ms);
+  EXPECT_THAT(take_reports(), IsEmpty());
+  tell(msg::copy_done{2, true, 0, {}});
+  for (auto i = 0; i < 10; ++i)
+    world.advance(100ms);
+  EXPECT_THAT(take_reports(), ElementsAre("2 done", "1 late"));
+  EXPECT_FALSE(world.timers_pending());
+  tell(msg::copy_done{1, false, 0, "broken"});
+  tell(msg::copy_done{1, false, 0, "broken"});
+  EXPECT_THAT(take_reports(), ElementsAre("1 drained"));
+}
+
+TEST_F(GpuWorker, S9FailsWhatIsInFlightWhenTheDeviceGoes) {
+  start();
+  run_step(begin(1, {1}));
+  tell(stores(1, {2}));
+  tell(begin(2, {}, {}, {1}));
+  tell(stores(2, {3}));
+  take_ready();
+  world.kill(target);
+  EXPECT_THAT(take_reports(), ElementsAre("1 failed", "2 failed", "3 failed"));
+  // A fence ends when its jobs fail (S5).
+  EXPECT_THAT(take_ready(), ElementsAre(2));
+  ASSERT_EQ(rank.failures.size(), 1u);
+  EXPECT_EQ(rank.failures[0].reason.code, ec::device_failure);
+  tell(msg::end_step{2, {}});
+  tell(begin(3, {4}, {}, {1}));
+  EXPECT_THAT(take_reports(), ElementsAre("4 failed"));
+  EXPECT_THAT(take_ready(), ElementsAre(3));
+}
+
+// -- S10 ----------------------------------------------------------------------
+
+TEST_F(GpuWorker, S10SaysOnlyHowAJobEnded) {
+  start();
+  run_step(begin(1, {1}));
+  tell(msg::copy_done{1, false, 2, "a secret of this rank"});
+  ASSERT_EQ(told.reports.size(), 1u);
+  // Does not compile with another field.
+  const auto& [id, from, life, status, row] = told.reports[0];
+  EXPECT_EQ(id, 1u);
+  EXPECT_EQ(from, 3u);
+  EXPECT_EQ(life, 7u);
+  EXPECT_EQ(status, job_status::failed);
+  EXPECT_EQ(row, 2u);
+}
+
+// -- S12 ----------------------------------------------------------------------
+
+TEST_F(GpuWorker, S12DropsAPlanOutOfOrderAndFailsItsJobs) {
+  start();
+  run_step(begin(1));
+  tell(begin(3, {2}, {1}));
+  EXPECT_EQ(state().order_errors, 1u);
+  EXPECT_THAT(take_reports(), ElementsAre("1 failed", "2 failed"));
+  EXPECT_THAT(take_asked(), IsEmpty());
+  tell(begin(2));
+  EXPECT_THAT(take_ready(), ElementsAre(1, 2));
+}
+
+TEST_F(GpuWorker, S12DropsStoresOfAnotherStepAndASecondLotOfThem) {
+  start();
+  tell(stores(1, {1}));
+  run_step(begin(2));
+  tell(stores(1, {2}));
+  tell(stores(2, {3}));
+  tell(stores(2, {4}));
+  EXPECT_EQ(state().order_errors, 3u);
+  EXPECT_THAT(take_reports(), ElementsAre("1 failed", "2 failed", "4 failed"));
+  tell(begin(3));
+  EXPECT_THAT(take_asked(), ElementsAre("submit 3"));
+}
+
+TEST_F(GpuWorker, S12TellsTheRankThatAnEndIsOutOfOrder) {
+  start();
+  tell(msg::end_step{1, {}});
+  tell(begin(1));
+  tell(msg::end_step{2, {}});
+  tell(msg::end_step{1, {}});
+  tell(msg::end_step{1, {}});
+  EXPECT_EQ(state().order_errors, 3u);
+  ASSERT_EQ(rank.failures.size(), 3u);
+  for (const auto& x : rank.failures) {
+    EXPECT_EQ(x.rank, 3u);
+    EXPECT_EQ(x.reason.code, ec::out_of_order);
+  }
+}
+
+TEST_F(GpuWorker, S12IgnoresAFenceThatNobodyWaitsFor) {
+  start();
+  tell(msg::fence_made{1, {}});
+  run_step(begin(1, {}, {1}));
+  tell(begin(2, {}, {}, {1}));
+  tell(msg::fence_made{1, {}});
+  EXPECT_EQ(state().order_errors, 2u);
+  EXPECT_THAT(take_ready(), ElementsAre(1));
+}
+
+// -- S13 ----------------------------------------------------------------------
+
+TEST_F(GpuWorker, S13HandsStoresOverIfNoStepFollows) {
+  start();
+  run_step(begin(1), {4});
+  tell(stores(1, {1}));
+  world.advance(4'999us);
+  EXPECT_THAT(take_asked(), IsEmpty());
+  world.advance(1us);
+  EXPECT_THAT(take_asked(), ElementsAre("submit 1 events 4"));
+  tell(begin(2));
+  EXPECT_THAT(take_asked(), IsEmpty());
+}
+
+TEST_F(GpuWorker, S13CountsFromTheLaterOfTheEndAndTheStores) {
+  start();
+  run_step(begin(1));
+  world.advance(20ms);
+  tell(stores(1, {1}));
+  world.advance(4ms);
+  EXPECT_THAT(take_asked(), IsEmpty());
+  world.advance(1ms);
+  EXPECT_THAT(take_asked(), ElementsAre("submit 1"));
+  tell(begin(2));
+  tell(stores(2, {2}));
+  world.advance(20ms);
+  // What is not enqueued yet cannot be stored.
+  EXPECT_THAT(take_asked(), IsEmpty());
+  tell(msg::end_step{2, {}});
+  world.advance(4ms);
+  EXPECT_THAT(take_asked(), IsEmpty());
+  world.advance(1ms);
+  EXPECT_THAT(take_asked(), ElementsAre("submit 2"));
+}
+
+TEST_F(GpuWorker, S13DoesNotHurryWhatTheNextStepHasTaken) {
+  start();
+  run_step(begin(1));
+  tell(stores(1, {1}));
+  world.advance(3ms);
+  tell(begin(2));
+  tell(stores(2, {2}));
+  EXPECT_THAT(take_asked(), ElementsAre("submit 1"));
+  world.advance(3ms);
+  tell(msg::end_step{2, {}});
+  world.advance(4ms);
+  EXPECT_THAT(take_asked(), IsEmpty());
+  world.advance(1ms);
+  EXPECT_THAT(take_asked(), ElementsAre("submit 2"));
+}
+
+TEST_F(GpuWorker, S13ArmsATimerOnlyWhileSomethingIsDue) {
+  start();
+  run_step(begin(1));
+  EXPECT_FALSE(world.timers_pending());
+  tell(stores(1, {1}));
+  EXPECT_TRUE(world.timers_pending());
+  world.advance(5ms);
+  tell(msg::copy_done{1, true, 0, {}});
+  world.advance(200ms);
+  EXPECT_FALSE(world.timers_pending());
+}
+
+TEST_F(GpuWorker, S13KeepsFewTimersUnderWayHoweverManyStepsRun) {
+  start();
+  for (step_id step = 1; step < 50; ++step) {
+    run_step(begin(step));
+    tell(stores(step, {step}));
+    world.advance(2ms);
+    EXPECT_LE(state().armed.size(), 2u);
+  }
+}
+
+// -- simulated time -----------------------------------------------------------
+
+class GpuWorkerInSimulatedTime : public GpuWorker {
+protected:
+  GpuWorkerInSimulatedTime() {
+    config.virtual_time = true;
+    config.job_deadline = 1'000ns;
+    config.idle_delay = 50ns;
+  }
+};
+
+TEST_F(GpuWorkerInSimulatedTime, AnswersATickWithWhatIsDueNextHereOrThere) {
+  start();
+  tell(msg::tick{10});
+  EXPECT_THAT(take_asked(), ElementsAre("tick 10"));
+  EXPECT_THAT(told.ticks, IsEmpty());
+  tell(msg::device_ticked{300});
+  ASSERT_EQ(told.ticks.size(), 1u);
+  EXPECT_EQ(told.ticks[0].rank, 3u);
+  EXPECT_EQ(told.ticks[0].incarnation, 7u);
+  EXPECT_EQ(told.ticks[0].next_due, 300);
+  run_step(begin(1));
+  tell(stores(1, {1}));
+  tell(msg::tick{20});
+  tell(msg::device_ticked{never});
+  EXPECT_EQ(told.ticks.back().next_due, 60);
+  EXPECT_FALSE(world.timers_pending());
+}
+
+TEST_F(GpuWorkerInSimulatedTime, S13HandsStoresOverAtTheirMoment) {
+  start();
+  run_step(begin(1));
+  tell(stores(1, {1}));
+  tell(msg::tick{49});
+  tell(msg::device_ticked{never});
+  EXPECT_EQ(told.ticks.back().next_due, 50);
+  EXPECT_THAT(take_asked(), ElementsAre("tick 49"));
+  // One long jump: the device is where the stores begin when it gets them.
+  tell(msg::tick{500});
+  tell(msg::device_ticked{never});
+  EXPECT_THAT(take_asked(), ElementsAre("tick 50", "submit 1", "tick 500"));
+  EXPECT_EQ(told.ticks.size(), 1u);
+  tell(msg::device_ticked{never});
+  ASSERT_EQ(told.ticks.size(), 2u);
+  EXPECT_EQ(told.ticks.back().next_due, 1'050);
+}
+
+TEST_F(GpuWorkerInSimulatedTime, S9CopyThatEndsAtItsDeadlineIsInTime) {
+  start();
+  run_step(begin(1, {1, 2}));
+  tell(msg::tick{5'000});
+  EXPECT_THAT(take_asked(), ElementsAre("submit 1 2", "tick 1000"));
+  tell(msg::copy_done{1, true, 0, {}});
+  tell(msg::device_ticked{never});
+  EXPECT_THAT(take_reports(), ElementsAre("1 done", "2 late"));
+  EXPECT_THAT(take_asked(), ElementsAre("tick 5000"));
+  tell(msg::copy_done{2, true, 0, {}});
+  tell(msg::device_ticked{never});
+  EXPECT_THAT(take_reports(), ElementsAre("2 drained"));
+  ASSERT_EQ(told.ticks.size(), 1u);
+  EXPECT_EQ(told.ticks[0].next_due, never);
+}
+
+TEST_F(GpuWorkerInSimulatedTime, AnswersTicksWithoutADevice) {
+  start();
+  run_step(begin(1, {1}));
+  tell(msg::tick{10});
+  world.kill(target);
+  ASSERT_EQ(told.ticks.size(), 1u);
+  tell(msg::tick{20});
+  ASSERT_EQ(told.ticks.size(), 2u);
+  EXPECT_EQ(told.ticks[1].next_due, never);
+}
+
+// -- plans that the engine carries --------------------------------------------
+
+TEST_F(GpuWorker, TakesAPlanThatTheEngineCarries) {
+  start();
+  const auto first = encode_plan(world.system(), begin(1, {1}), stores(1, {2}));
+  tell(msg::await_step{1, first});
+  EXPECT_THAT(take_ready(), ElementsAre(1));
+  tell(msg::end_step{1, {}});
+  const auto second
+    = encode_plan(world.system(), begin(2, {}, {4}, {2, 4}), stores(2, {3}));
+  tell(msg::await_step{2, second});
+  EXPECT_THAT(take_asked(), ElementsAre("submit 1", "submit 2 4", "fence 2 4"));
+  EXPECT_THAT(rank.failures, IsEmpty());
+}
+
+TEST_F(GpuWorker, WaitsForTheSchedulersPlanIfTheEngineCarriesNone) {
+  start();
+  tell(msg::await_step{1, {}});
+  EXPECT_THAT(rank.ready, IsEmpty());
+  tell(begin(1));
+  EXPECT_THAT(take_ready(), ElementsAre(1));
+}
+
+TEST_F(GpuWorker, AnswersDamagedPlansWithOneSentence) {
+  start();
+  const auto good = encode_plan(world.system(), begin(1, {1}), stores(1, {2}));
+  std::vector<std::string> wrong{"x", std::string(100, '\0'),
+                                 good.substr(0, good.size() - 1), good + "x"};
+  for (std::size_t i = 0; i < good.size(); ++i) {
+    wrong.push_back(good);
+    wrong.back()[i] = static_cast<char>(wrong.back()[i] ^ 0x41);
+  }
+  for (const auto& bytes : wrong)
+    tell(msg::await_step{1, bytes});
+  ASSERT_EQ(rank.failures.size(), wrong.size());
+  for (const auto& x : rank.failures)
+    EXPECT_NE(x.reason.text, "");
+  EXPECT_THAT(take_asked(), IsEmpty());
+  tell(msg::await_step{1, good});
+  EXPECT_THAT(take_asked(), ElementsAre("submit 1"));
+}
+
+TEST_F(GpuWorker, S12RefusesAPlanOfAnotherStepOrTheSameOneTwice) {
+  start();
+  const auto plan = encode_plan(world.system(), begin(1), stores(1, {}));
+  tell(msg::await_step{2, plan});
+  ASSERT_EQ(rank.failures.size(), 1u);
+  EXPECT_EQ(rank.failures[0].reason.code, ec::invalid_argument);
+  tell(msg::await_step{1, plan});
+  tell(msg::await_step{1, plan});
+  ASSERT_EQ(rank.failures.size(), 2u);
+  EXPECT_EQ(rank.failures[1].reason.code, ec::out_of_order);
+  EXPECT_THAT(rank.failures[1].reason.text, HasSubstr("begin_step(1)"));
+  EXPECT_THAT(take_ready(), ElementsAre(1));
+}
+
+} // namespace
+} // namespace kvtide
