@@ -94,10 +94,10 @@ void scheduler_state::on(msg::rolled_back& x) {
 void scheduler_state::roll_back(request_id id, group_id group,
                                 std::size_t chunk) {
   auto* row = find(id);
-  if (row == nullptr || row->wish.ending || row->next[group] <= chunk
+  if (row == nullptr || row->wish.ending
       || ++row->retries[{group, chunk}] > opts.store_retries)
     return;
-  row->next[group] = chunk;
+  row->next[group] = std::min(row->next[group], chunk);
   refresh_boundary(*row);
 }
 
