@@ -182,20 +182,22 @@ void device_state::settle() {
     done.clear();
     fences.clear();
   }
-  if (unregistering && !advancing && (!engine || engine->in_flight() == 0)) {
+  if (advancing && advanced) {
+    advancing = false;
+    self->send(worker,
+               msg::device_ticked{engine ? engine->next_due() : gpu::never});
+  }
+  if (advancing)
+    return;
+  if (unregistering && (!engine || engine->in_flight() == 0)) {
     unregistering = false;
     geometry.reset();
     engine.reset();
     alive = nullptr;
     self->send(worker, msg::memory_unregistered{});
   }
-  if (!advancing || !advanced)
-    return;
-  advancing = false;
-  self->send(worker,
-             msg::device_ticked{engine ? engine->next_due() : gpu::never});
   while (!advancing && !waiting.empty()) {
-    auto next = std::move(waiting.front());
+    const auto next = std::move(waiting.front());
     waiting.pop_front();
     std::visit([this](const auto& req) { handle(req); }, next);
   }

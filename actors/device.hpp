@@ -147,8 +147,8 @@ struct device_state {
 
   void fail(job_id id, std::string text);
 
-  /// Says what has ended, then what was asked to come after it: the end of a
-  /// registration and of an advance. Then handles what waited for the latter.
+  /// Says what has ended, then that an advance or a registration is over. Then
+  /// handles what waited for the advance.
   void settle();
 
   [[nodiscard]] error open(const kv_memory& memory);

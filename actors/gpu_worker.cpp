@@ -45,20 +45,26 @@ std::vector<job_id> without(const std::vector<job_id>& ids,
 // -- message handlers ---------------------------------------------------------
 
 void gpu_worker_state::begin_step(const msg::begin_step& plan) {
-  if (in_order(plan))
-    return take(plan);
+  if (in_order(plan)) {
+    take(plan);
+    return take_early_stores();
+  }
   note(order_error::begin_step, "the plan of step " + std::to_string(plan.step)
                                   + " came out of order and was dropped");
   refuse(plan.flushed_stores);
   refuse(plan.loads);
 }
 
-void gpu_worker_state::stores(const msg::stores& late) {
-  if (in_order(late))
-    return take(late);
-  note(order_error::stores, "stores of step " + std::to_string(late.step)
+void gpu_worker_state::stores(const msg::stores& plan) {
+  if (plan.step == arrived)
+    return take(plan);
+  if (arrived && plan.step > *arrived) {
+    early.push_back(plan);
+    return;
+  }
+  note(order_error::stores, "stores of step " + std::to_string(plan.step)
                               + " came out of order and were dropped");
-  refuse(late.jobs);
+  refuse(plan.jobs);
 }
 
 void gpu_worker_state::tick(const msg::tick& req) {
@@ -120,6 +126,8 @@ void gpu_worker_state::unregister_kv() {
     fail(std::exchange(plan.loads, {}));
     fail(std::exchange(plan.stores, {}));
   }
+  for (const auto& plan : std::exchange(early, {}))
+    fail(plan.jobs);
   if (device_gone)
     return memory_unregistered();
   self->send(device, msg::unregister_memory{});
@@ -147,6 +155,7 @@ void gpu_worker_state::await_step(const msg::await_step& req) {
   }
   take(plan.begin);
   take(plan.stores);
+  take_early_stores();
 }
 
 void gpu_worker_state::end_step(const msg::end_step& req) {
@@ -262,13 +271,8 @@ bool gpu_worker_state::in_order(const msg::begin_step& plan) const {
   return !arrived || plan.step == *arrived + 1;
 }
 
-bool gpu_worker_state::in_order(const msg::stores& plan) const {
-  return arrived && plan.step == *arrived && !stores_arrived;
-}
-
 void gpu_worker_state::take(const msg::begin_step& plan) {
   arrived = plan.step;
-  stores_arrived = false;
   path.begin_step();
   held_plan added;
   added.step = plan.step;
@@ -289,10 +293,10 @@ void gpu_worker_state::take(const msg::begin_step& plan) {
 }
 
 void gpu_worker_state::take(const msg::stores& plan) {
-  stores_arrived = true;
   auto jobs = take_jobs(plan.jobs);
   if (!held.empty()) {
-    held.back().stores = std::move(jobs);
+    auto& kept = held.back().stores;
+    std::move(jobs.begin(), jobs.end(), std::back_inserter(kept));
     return;
   }
   defer(std::move(jobs));
@@ -313,7 +317,28 @@ std::vector<job> gpu_worker_state::take_jobs(const std::vector<job>& jobs) {
 }
 
 void gpu_worker_state::refuse(const std::vector<job>& jobs) {
-  fail(take_jobs(jobs));
+  const auto has = [](const std::vector<job>& list, job_id id) {
+    return std::any_of(list.begin(), list.end(),
+                       [id](const job& x) { return x.id == id; });
+  };
+  const auto is_here = [this, &has](const job& x) {
+    return ledger.contains(x.id) || has(deferred, x.id)
+        || std::any_of(held.begin(), held.end(), [&](const held_plan& plan) {
+             return has(plan.loads, x.id) || has(plan.flushed_stores, x.id)
+                 || has(plan.stores, x.id);
+           });
+  };
+  auto lost = jobs;
+  lost.erase(std::remove_if(lost.begin(), lost.end(), is_here), lost.end());
+  fail(lost);
+}
+
+void gpu_worker_state::take_early_stores() {
+  while (!early.empty() && early.front().step <= *arrived) {
+    const auto plan = std::move(early.front());
+    early.pop_front();
+    stores(plan);
+  }
 }
 
 void gpu_worker_state::run_held_plans() {

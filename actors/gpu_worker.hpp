@@ -75,7 +75,7 @@ struct gpu_worker_state {
 
   void begin_step(const msg::begin_step& plan);
 
-  void stores(const msg::stores& late);
+  void stores(const msg::stores& plan);
 
   void tick(const msg::tick& req);
 
@@ -116,18 +116,21 @@ struct gpu_worker_state {
 
   [[nodiscard]] bool in_order(const msg::begin_step& plan) const;
 
-  [[nodiscard]] bool in_order(const msg::stores& plan) const;
-
   /// @pre `in_order(plan)`
   void take(const msg::begin_step& plan);
 
-  /// @pre `in_order(plan)`
+  /// Takes stores of the last step whose plan arrived. There may be several
+  /// lots: finished requests are planned without a further step (S13).
   void take(const msg::stores& plan);
+
+  /// Takes stores that came before their plan.
+  void take_early_stores();
 
   /// The jobs that were not here before (S4); counts the others.
   [[nodiscard]] std::vector<job> take_jobs(const std::vector<job>& jobs);
 
-  /// Reports jobs of a message that came in the wrong order as failed.
+  /// Reports jobs of a message that came in the wrong order as failed, except
+  /// those that will have a report of their own.
   void refuse(const std::vector<job>& jobs);
 
   void run_held_plans();
@@ -203,11 +206,12 @@ struct gpu_worker_state {
   std::uint32_t writer = 0;
   std::uint32_t writers = 1;
 
-  /// The last step whose plan arrived, and whether its stores did.
+  /// The last step whose plan arrived.
   std::optional<step_id> arrived;
-  bool stores_arrived = false;
   core::job_path path;
   std::deque<held_plan> held;
+  /// Stores ahead of their plan, which the engine carries on another path.
+  std::deque<msg::stores> early;
 
   /// The last step whose plan was run.
   std::optional<step_id> begun;

@@ -123,16 +123,17 @@ void arc_lists::clear() {
 }
 
 void arc_lists::describe(pool_state& out) const {
-  out.arc = pool_state::arc_state{keys_of(t1_, entries_), keys_of(t2_, entries_),
-                                  b1_.keys(), b2_.keys(), target_};
+  out.arc
+    = pool_state::arc_state{keys_of(t1_, entries_), keys_of(t2_, entries_),
+                            b1_.keys(), b2_.keys(), target_};
 }
 
 slot_id arc_lists::next_idle(const slot_list& list, slot_id from,
                              const protection& keep) const {
   auto at = from;
-  while (at != slot_list::none
-         && (entries_[at].count != pool_entry::idle
-             || keep.covers(entries_[at])))
+  while (
+    at != slot_list::none
+    && (entries_[at].count != pool_entry::idle || keep.covers(entries_[at])))
     at = list.newer(at);
   return at;
 }

@@ -22,8 +22,7 @@ host_pool::config pool_config(const cache::config& cfg, const layout& shape) {
 } // namespace
 
 cache::cache(const config& cfg, layout shape, const rules& rule)
-  : shape_(std::move(shape)),
-    rule_(rule),
+  : shape_(std::move(shape)), rule_(rule),
     enable_prefix_caching_(cfg.enable_prefix_caching),
     pool_(pool_config(cfg, shape_), rule),
     search_(shape_, rule, pool_, cfg.enable_prefix_caching) {
@@ -33,8 +32,8 @@ cache::cache(const config& cfg, layout shape, const rules& rule)
 // -- the calls of the scheduler -----------------------------------------------
 
 search_answer cache::search(const search_query& query) {
-  const auto in = search_input{query.keys, query.local, query.known,
-                               query.ignore_pending};
+  const auto in
+    = search_input{query.keys, query.local, query.known, query.ignore_pending};
   auto out = search_answer{};
   if (query.skip_reading) {
     search_.begin(query.keys);
@@ -123,8 +122,7 @@ void cache::touch(std::span<const key_view> keys, token_count hit_tokens) {
     if (shape.sliding() && hit_chunks > shape.window_chunks)
       first = hit_chunks - shape.window_chunks;
     for (auto at = keys[group].size(); at > first; --at)
-      pool_.touch(keys[group], at - 1,
-                  search_.slot_of(keys, group, at - 1));
+      pool_.touch(keys[group], at - 1, search_.slot_of(keys, group, at - 1));
   }
 }
 

@@ -19,8 +19,9 @@
 
 namespace kvtide::core {
 
-/// One chunk in the host pool. Entries are addressed by their slot.
-struct pool_entry {
+/// One chunk in the host pool. Entries are addressed by their slot. Two cache
+/// lines: searches read many of them.
+struct alignas(64) pool_entry {
   static constexpr std::int32_t absent = -2;
   static constexpr std::int32_t writing = -1;
   static constexpr std::int32_t idle = 0;
@@ -39,8 +40,6 @@ struct pool_entry {
   /// First token that is really there (R4).
   token_count first_token = 0;
   chunk_key key;
-  /// The chunk before it in the same group, if known.
-  std::optional<chunk_key> parent;
 };
 
 using entry_table = std::vector<pool_entry>;
@@ -59,7 +58,7 @@ struct protection {
       return false;
     const auto& view = keys[entry.key.group];
     return entry.chunk < view.size()
-           && view.hash(entry.chunk) == entry.key.hash;
+        && view.hash(entry.chunk) == entry.key.hash;
   }
 };
 
@@ -102,8 +101,7 @@ public:
   /// order in which they would go. Fewer if there are not enough. Asking for
   /// less gives the beginning of the same list.
   virtual void pick(std::size_t n, const protection& keep,
-                    std::vector<slot_id>& out) const
-    = 0;
+                    std::vector<slot_id>& out) const = 0;
 
   /// Takes entries out of the lists that `pick` named, in its order.
   virtual void evict(std::span<const slot_id> slots) = 0;

@@ -6,6 +6,7 @@
 #include "core/lru_list.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <utility>
 
@@ -29,10 +30,8 @@ host_pool::host_pool(const config& cfg, const rules& rule)
   : leading_part_(rule.store_leading_part),
     recency_per_admission_(rule.recency_per_admission),
     keep_running_slots_(rule.reset_keeps_running_slots),
-    store_threshold_(cfg.store_threshold),
-    chunk_tokens_(cfg.chunk_tokens),
-    index_(entries_),
-    allocator_(cfg.slots) {
+    store_threshold_(cfg.store_threshold), chunk_tokens_(cfg.chunk_tokens),
+    index_(entries_), allocator_(cfg.slots) {
   if (cfg.policy == eviction_policy::arc)
     order_ = std::make_unique<arc_lists>(entries_, cfg.slots,
                                          rule.arc_falls_back_to_t1);
@@ -54,6 +53,26 @@ host_pool::presence host_pool::lookup_key(const chunk_key& key) {
 
 std::optional<slot_id> host_pool::find(const chunk_key& key) const {
   return index_.find(key);
+}
+
+void host_pool::find_many(const key_view& keys, std::size_t first,
+                          std::span<slot_id> out) const {
+  // A batch waits for memory twice, not each of its keys.
+  constexpr auto batch = std::size_t{16};
+  auto names = std::array<chunk_key, batch>{};
+  auto hashes = std::array<std::size_t, batch>{};
+  for (std::size_t done = 0; done < out.size(); done += batch) {
+    const auto count = std::min(batch, out.size() - done);
+    for (std::size_t at = 0; at < count; ++at) {
+      names[at] = keys[first + done + at];
+      hashes[at] = index_.hash_of(names[at]);
+      index_.prefetch(hashes[at]);
+    }
+    for (std::size_t at = 0; at < count; ++at)
+      index_.prefetch_row(hashes[at]);
+    for (std::size_t at = 0; at < count; ++at)
+      out[done + at] = index_.find(names[at], hashes[at]).value_or(no_slot);
+  }
 }
 
 // -- recency ------------------------------------------------------------------
@@ -177,8 +196,10 @@ void host_pool::evict(std::span<const slot_id> slots,
 /// @returns false if the offer named the same key before
 bool host_pool::insert(const store_offer& offer, const store_candidate& what,
                        slot_id slot) {
-  if (slot >= entries_.size())
+  if (slot >= entries_.size()) {
     entries_.resize(std::size_t{slot} + 1);
+    parents_.resize(entries_.size());
+  }
   auto& fresh = entries_[slot];
   fresh.key = what.key;
   if (!index_.insert(slot))
@@ -188,8 +209,9 @@ bool host_pool::insert(const store_offer& offer, const store_candidate& what,
   fresh.loading = false;
   fresh.chunk = what.chunk;
   fresh.first_token = what.first_token;
-  fresh.parent = parent_of(offer, what);
-  writes_[slot].token_ids = what.token_ids;
+  parents_[slot] = parent_of(offer, what);
+  if (!what.token_ids.empty())
+    writes_[slot].token_ids = what.token_ids;
   order_->inserted(slot);
   ++writing_;
   return true;
@@ -219,21 +241,17 @@ store_outcome host_pool::complete_store(std::span<const chunk_key> keys,
 void host_pool::publish(slot_id slot, cache_event& out) {
   auto& done = entries_[slot];
   const auto group = done.key.group;
-  auto pos = writes_.find(slot);
   out.stored.push_back(
-    {done.key, done.parent, std::move(pos.value().token_ids),
+    {done.key, parents_[slot], take_write(slot).token_ids,
      group < chunk_tokens_.size() ? chunk_tokens_[group] : 0});
-  writes_.erase(pos);
   done.count = pool_entry::idle;
   make_idle(slot);
 }
 
 void host_pool::unpublish(slot_id slot, bool still_copying,
                           store_outcome& out) {
-  auto pos = writes_.find(slot);
-  const auto& skipped = pos->second.skipped;
+  const auto skipped = take_write(slot).skipped;
   out.skipped.insert(out.skipped.end(), skipped.begin(), skipped.end());
-  writes_.erase(pos);
   order_->erased(slot);
   index_.erase(slot);
   entries_[slot].count = pool_entry::absent;
@@ -243,6 +261,16 @@ void host_pool::unpublish(slot_id slot, bool still_copying,
     allocator_.give_back(slot);
     out.gained = true;
   }
+}
+
+host_pool::write host_pool::take_write(slot_id slot) {
+  auto out = write{};
+  const auto pos = writes_.find(slot);
+  if (pos != writes_.end()) {
+    out = std::move(pos.value());
+    writes_.erase(pos);
+  }
+  return out;
 }
 
 // -- loads --------------------------------------------------------------------
@@ -324,6 +352,7 @@ void host_pool::reset(std::span<const slot_id> running) {
   index_.clear();
   order_->clear();
   entries_.clear();
+  parents_.clear();
   writes_.clear();
   promises_.clear();
   idle_ = 0;
@@ -385,7 +414,7 @@ void host_pool::make_idle(slot_id slot) {
     return;
   }
   auto newer = std::optional<slot_id>{}; // R12
-  if (const auto& parent = entries_[slot].parent)
+  if (const auto& parent = parents_[slot])
     newer = index_.find(*parent);
   if (newer && entries_[*newer].count != pool_entry::idle)
     newer.reset();

@@ -20,18 +20,18 @@ error invalid(std::string text) {
 std::string group_fault(const options& opts, const group_options& group) {
   if (group.tokens_per_block < 1)
     return "tokens_per_block is " + std::to_string(group.tokens_per_block)
-           + "; it must be at least 1.";
+         + "; it must be at least 1.";
   if (group.sliding_window_tokens < 0)
     return "sliding_window_tokens is "
-           + std::to_string(group.sliding_window_tokens)
-           + "; it must be 0 (full attention) or a positive width.";
+         + std::to_string(group.sliding_window_tokens)
+         + "; it must be 0 (full attention) or a positive width.";
   const auto chunk
     = token_count{group.tokens_per_block} * opts.blocks_per_chunk;
   if (chunk % opts.tokens_per_hash != 0)
     return "a chunk has " + std::to_string(chunk)
-           + " tokens (tokens_per_block times blocks_per_chunk); it must be a "
-             "multiple of tokens_per_hash, which is "
-           + std::to_string(opts.tokens_per_hash) + ".";
+         + " tokens (tokens_per_block times blocks_per_chunk); it must be a "
+           "multiple of tokens_per_hash, which is "
+         + std::to_string(opts.tokens_per_hash) + ".";
   return {};
 }
 
@@ -41,10 +41,10 @@ std::string number_fault(const options& opts) {
     return "groups is empty; name at least one KV group.";
   if (opts.blocks_per_chunk < 1)
     return "blocks_per_chunk is " + std::to_string(opts.blocks_per_chunk)
-           + "; it must be at least 1.";
+         + "; it must be at least 1.";
   if (opts.tokens_per_hash < 1)
     return "tokens_per_hash is " + std::to_string(opts.tokens_per_hash)
-           + "; it must be at least 1.";
+         + "; it must be at least 1.";
   if (opts.ranks < 1 || opts.ranks > 64)
     return "ranks is " + std::to_string(opts.ranks) + "; it must be 1 to 64.";
   if (opts.store_threshold < 1)
@@ -57,7 +57,7 @@ std::string number_fault(const options& opts) {
     return "actor_threads is 0; it must be at least 1.";
   if (opts.job_deadline.count() < 1)
     return "job_deadline is " + std::to_string(opts.job_deadline.count())
-           + " ms; it must be at least 1 ms.";
+         + " ms; it must be at least 1 ms.";
   if (opts.idle_delay.count() < 0)
     return "idle_delay is negative; use 0 ms or more.";
   if (opts.copy_latency.count() < 0)
@@ -123,8 +123,8 @@ result<layout> make_layout(const options& opts) {
   auto out = layout{};
   out.blocks_per_chunk = static_cast<std::size_t>(opts.blocks_per_chunk);
   out.hash_tokens = opts.tokens_per_hash;
-  out.model = XXH3_64bits(opts.model_fingerprint.data(),
-                          opts.model_fingerprint.size());
+  out.model
+    = XXH3_64bits(opts.model_fingerprint.data(), opts.model_fingerprint.size());
   for (std::size_t at = 0; at < opts.groups.size(); ++at) {
     const auto& group = opts.groups[at];
     if (auto fault = group_fault(opts, group); !fault.empty())

@@ -4,15 +4,17 @@
 
 #include <algorithm>
 #include <cassert>
-#include <limits>
 
 namespace kvtide::core {
 
 namespace {
 
 /// Special numbers in the memo.
-constexpr auto unknown = std::numeric_limits<slot_id>::max();
-constexpr auto absent = unknown - 1;
+constexpr auto absent = host_pool::no_slot;
+constexpr auto unknown = absent - 1;
+
+/// Chunks that a scan looks up at once.
+constexpr auto ahead = std::size_t{16};
 
 std::size_t ceil_div(token_count tokens, token_count chunk_tokens) {
   return static_cast<std::size_t>((tokens + chunk_tokens - 1) / chunk_tokens);
@@ -39,10 +41,7 @@ struct hit_search::progress {
 
 hit_search::hit_search(const layout& shape, const rules& rule, host_pool& pool,
                        bool watch_loading)
-  : shape_(shape),
-    rule_(rule),
-    pool_(pool),
-    watch_loading_(watch_loading),
+  : shape_(shape), rule_(rule), pool_(pool), watch_loading_(watch_loading),
     memo_(shape.groups.size()) {
   // nop
 }
@@ -71,8 +70,7 @@ std::optional<token_count> hit_search::run(const search_input& in) {
       && loading_defers(in, *found))
     return std::nullopt;
   if (rule_.leave_one_token) // R16
-    found = std::max<token_count>(0,
-                                  std::min(*found, in.known - 1 - in.local));
+    found = std::max<token_count>(0, std::min(*found, in.known - 1 - in.local));
   return found;
 }
 
@@ -95,6 +93,16 @@ std::optional<slot_id> hit_search::slot_of(std::span<const key_view> keys,
   if (known == unknown)
     known = pool_.find(keys[group][chunk]).value_or(absent);
   return known != absent ? std::optional{known} : std::nullopt;
+}
+
+/// Looks up some chunks at once: a scan will want most of them.
+void hit_search::look_ahead(const search_input& in, group_id group,
+                            chunk_range span) {
+  auto& memo = memo_[group];
+  if (span.first < span.last && memo[span.first] == unknown)
+    pool_.find_many(
+      in.keys[group], span.first,
+      std::span{memo}.subspan(span.first, span.last - span.first));
 }
 
 // -- the fixed point ----------------------------------------------------------
@@ -134,8 +142,8 @@ bool hit_search::visit(const search_input& in, group_id group, progress& now) {
                                 std::min(ceil_div(reach, chunk), keys)};
   const auto found
     = shape.sliding()
-        ? window_scan(in, group, span, shape.window_chunks + (first ? 1 : 0))
-        : prefix_scan(in, group, span);
+      ? window_scan(in, group, span, shape.window_chunks + (first ? 1 : 0))
+      : prefix_scan(in, group, span);
   if (!found) {
     now.deferred = true;
   } else {
@@ -189,6 +197,8 @@ hit_search::scan_result hit_search::prefix_scan(const search_input& in,
   auto pending = false;
   auto at = span.first;
   for (; at < span.last; ++at) {
+    if ((at - span.first) % ahead == 0)
+      look_ahead(in, group, {at, std::min(at + ahead, span.last)});
     const auto seen = look_at(in, group, at);
     if (seen == host_pool::presence::miss)
       break;
@@ -201,10 +211,13 @@ hit_search::scan_result hit_search::window_scan(const search_input& in,
                                                 group_id group,
                                                 chunk_range span,
                                                 std::size_t width) {
+  const auto step = std::min(ahead, width);
   auto pending = false;
   auto run = std::size_t{0};
   auto at = span.last;
   while (at > span.first && run < width) {
+    if ((span.last - at) % step == 0)
+      look_ahead(in, group, {at - std::min(step, at - span.first), at});
     --at;
     const auto seen = look_at(in, group, at);
     pending = pending || seen == host_pool::presence::pending;
@@ -253,9 +266,8 @@ bool hit_search::loading_defers(const search_input& in, token_count tokens) {
   for (group_id group = 0; group < shape_.groups.size(); ++group) {
     const auto& shape = shape_.groups[group];
     auto first = floor_div(in.local, shape.chunk_tokens);
-    const auto last
-      = std::min(ceil_div(in.local + tokens, shape.chunk_tokens),
-                 in.keys[group].size());
+    const auto last = std::min(ceil_div(in.local + tokens, shape.chunk_tokens),
+                               in.keys[group].size());
     if (shape.sliding() && last > shape.window_chunks)
       first = std::max(first, last - shape.window_chunks);
     for (auto at = first; at < last; ++at) {

@@ -44,7 +44,7 @@ public:
   /// Keeps references to all arguments.
   /// @param watch_loading whether chunks that are being loaded defer
   hit_search(const layout& shape, const rules& rule, host_pool& pool,
-         bool watch_loading);
+             bool watch_loading);
 
   /// Forgets what earlier searches saw. `run` does it by itself.
   void begin(std::span<const key_view> keys);
@@ -61,9 +61,8 @@ public:
   /// What the pool has for a key, looked up unless that happened since `begin`.
   /// @pre `keys` as given to `begin`, the pool did not change since,
   ///      `chunk < keys[group].size()`
-  [[nodiscard]] std::optional<slot_id> slot_of(std::span<const key_view> keys,
-                                               group_id group,
-                                               std::size_t chunk);
+  [[nodiscard]] std::optional<slot_id>
+  slot_of(std::span<const key_view> keys, group_id group, std::size_t chunk);
 
 private:
   /// Where one fixed-point search stands (SCHEMA 4.2).
@@ -76,6 +75,8 @@ private:
                                          token_count limit);
 
   bool visit(const search_input& in, group_id group, progress& now);
+
+  void look_ahead(const search_input& in, group_id group, chunk_range span);
 
   host_pool::presence look_at(const search_input& in, group_id group,
                               std::size_t chunk);

@@ -38,6 +38,10 @@ public:
   /// @returns false if the job is there already.
   bool add(job_id id, nanoseconds_t now);
 
+  [[nodiscard]] bool contains(job_id id) const {
+    return late_.count(id) > 0;
+  }
+
   /// Removes a job whose copy has ended.
   ending end(job_id id);
 

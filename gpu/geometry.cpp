@@ -27,8 +27,8 @@ std::string tensor_name(std::size_t index) {
 std::string reference_name(const kv_memory& memory, std::size_t index) {
   const auto& ref = memory.references[index];
   return "reference " + std::to_string(index) + " (group "
-         + std::to_string(ref.group) + ", layer " + std::to_string(ref.layer)
-         + ")";
+       + std::to_string(ref.group) + ", layer " + std::to_string(ref.layer)
+       + ")";
 }
 
 std::string bytes_text(std::uint64_t bytes) {
@@ -136,8 +136,8 @@ std::optional<error> check_overlap(const kv_memory& memory) {
 std::string row_name(group_id group, std::uint32_t row_index,
                      const job_row& row) {
   return "row " + std::to_string(row_index) + " (group " + std::to_string(group)
-         + ", chunk " + std::to_string(row.chunk) + ", slot "
-         + std::to_string(row.slot) + ")";
+       + ", chunk " + std::to_string(row.chunk) + ", slot "
+       + std::to_string(row.slot) + ")";
 }
 
 } // namespace

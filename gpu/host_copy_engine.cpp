@@ -10,12 +10,15 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <stop_token>
+#include <string>
 #include <thread>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 namespace kvtide::gpu {
 
@@ -187,7 +190,7 @@ private:
       if (state_of(event) == event_state::unknown) {
         outcome.result = copy_result::failed;
         outcome.text = "compute event " + std::to_string(event.handle)
-                       + " was never created; nothing was copied";
+                     + " was never created; nothing was copied";
         return true;
       }
       if (event.handle != 0 && !config_.events->wait(event.handle, stop))

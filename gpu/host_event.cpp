@@ -95,8 +95,8 @@ event_state host_event_table::state_locked(std::uint64_t handle) const {
   if (generation == 0 || generation > entry.generation)
     return event_state::unknown;
   return generation == entry.generation && entry.pending
-           ? event_state::pending
-           : event_state::complete;
+         ? event_state::pending
+         : event_state::complete;
 }
 
 } // namespace kvtide::gpu

@@ -19,7 +19,7 @@ constexpr std::uint64_t mib = std::uint64_t{1} << 20;
 /// Enough digits to see what is wrong, whatever the size.
 std::string in_words(std::uint64_t bytes) {
   return std::to_string(bytes) + " bytes (" + std::to_string(bytes / mib)
-         + " MiB)";
+       + " MiB)";
 }
 
 error refusal(std::uint64_t bytes, const std::string& why) {

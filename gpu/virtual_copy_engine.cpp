@@ -10,11 +10,14 @@
 #include <condition_variable>
 #include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 namespace kvtide::gpu {
 
@@ -28,7 +31,7 @@ class virtual_copy_engine final : public copy_engine {
 public:
   explicit virtual_copy_engine(host_engine_config config)
     : config_(std::move(config)),
-      streams_(std::size_t{2} * config_.streams_per_direction) {
+      last_jobs_(std::size_t{2} * config_.streams_per_direction) {
     // nop
   }
 
@@ -44,8 +47,8 @@ public:
 
   /// @throws std::system_error if the system refuses a thread.
   void start() {
-    threads_.reserve(streams_.size());
-    for (std::size_t i = 0; i < streams_.size(); ++i)
+    threads_.reserve(last_jobs_.size());
+    for (std::size_t i = 0; i < last_jobs_.size(); ++i)
       threads_.emplace_back([this, i] { run_stream(i); });
   }
 
@@ -152,11 +155,6 @@ private:
     friend auto operator<=>(const event_key&, const event_key&) = default;
   };
 
-  struct stream {
-    nanoseconds_t end = 0;
-    std::optional<job_id> last;
-  };
-
   // -- timetable
   // ---------------------------------------------------------------
 
@@ -164,13 +162,13 @@ private:
     auto& job = added.job;
     const auto direction = static_cast<std::size_t>(job.kind);
     added.stream = direction * config_.streams_per_direction
-                   + turns_[direction]++ % config_.streams_per_direction;
-    auto& line = streams_[added.stream];
+                 + turns_[direction]++ % config_.streams_per_direction;
+    auto& last = last_jobs_[added.stream];
     auto before = job.after;
     slots_.add(job.id, job.kind, job.slots, before);
-    if (line.last)
-      before.push_back(*line.last);
-    added.start = std::max(now_, line.end);
+    if (last)
+      before.push_back(*last);
+    added.start = now_;
     // An earlier job that is due by now but was not advanced over yet still
     // has its second half before it.
     auto held = false;
@@ -185,10 +183,12 @@ private:
         added.start, static_cast<nanoseconds_t>(std::min(
                        event.handle, static_cast<std::uint64_t>(never))));
     set_end(added);
+    // A job that hangs behind another one does not even start.
+    if (added.start != never)
+      plan_first_half(added, held);
     if (added.due == never)
-      return start_hanging(added, held);
-    line = {added.due, job.id};
-    plan_first_half(added, held);
+      return; // It does not keep its stream busy.
+    last = job.id;
     events_.emplace(event_key{added.due, added.number, true}, &added);
   }
 
@@ -221,12 +221,6 @@ private:
     added.outcome.due = added.due;
   }
 
-  /// It has a start, unless it waits for another one that hangs.
-  void start_hanging(timed_job& added, bool held) {
-    if (added.start != never)
-      plan_first_half(added, held);
-  }
-
   void plan_first_half(timed_job& added, bool held) {
     if (added.start <= now_ && !held)
       enqueue({{&added, false}});
@@ -252,8 +246,8 @@ private:
     for (;;) {
       changed_.wait(lock, [this, index] {
         return stopping_
-               || (!copying_ && !queue_.empty()
-                   && queue_.front().job->stream == index);
+            || (!copying_ && !queue_.empty()
+                && queue_.front().job->stream == index);
       });
       if (stopping_)
         return;
@@ -281,7 +275,8 @@ private:
   // The timetable.
   nanoseconds_t now_ = 0;
   std::uint64_t next_number_ = 0;
-  std::vector<stream> streams_;
+  /// The last job of each stream; stores first, then loads.
+  std::vector<std::optional<job_id>> last_jobs_;
   std::size_t turns_[2] = {0, 0};
   /// Jobs that were not reported yet.
   std::unordered_map<job_id, std::unique_ptr<timed_job>> jobs_;

@@ -9,6 +9,8 @@
 #include "core/store_offer.hpp"
 
 #include <cstddef>
+#include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,8 +24,8 @@ inline chunk_key named_key(std::string_view name, std::uint64_t model = 0) {
   const auto hash = name.substr(0, slash);
   auto out = chunk_key{prefix_hash{hash.data(), hash.size()}, 0, model};
   if (slash != std::string_view::npos)
-    out.group = static_cast<group_id>(
-      std::stoul(std::string{name.substr(slash + 1)}));
+    out.group
+      = static_cast<group_id>(std::stoul(std::string{name.substr(slash + 1)}));
   return out;
 }
 
@@ -72,8 +74,8 @@ inline store_offer offer_of(std::span<const chunk_key> keys,
 }
 
 /// The view of a request whose chunks have these hashes.
-inline key_view view_of(std::span<const std::string> hashes,
-                        group_id group = 0, std::uint64_t model = 0) {
+inline key_view view_of(std::span<const std::string> hashes, group_id group = 0,
+                        std::uint64_t model = 0) {
   auto list = key_list{group, model};
   for (const auto& hash : hashes)
     list.append({hash.data(), hash.size()});

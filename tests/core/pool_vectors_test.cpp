@@ -5,7 +5,6 @@
 /// alone.
 
 #include "core/cache.hpp"
-
 #include "tests/core/pool_keys.hpp"
 
 #include <gtest/gtest.h>
@@ -63,13 +62,12 @@ json names_of(const std::vector<chunk_key>& keys) {
 class replayer {
 public:
   explicit replayer(const json& config)
-    : pool_(
-      {config.at("host_chunks").get<std::size_t>(),
-       config.at("policy") == "arc" ? eviction_policy::arc
-                                    : eviction_policy::lru,
-       config.at("store_threshold").get<std::uint32_t>(),
-       {}},
-      reference_rules) {
+    : pool_({config.at("host_chunks").get<std::size_t>(),
+             config.at("policy") == "arc" ? eviction_policy::arc
+                                          : eviction_policy::lru,
+             config.at("store_threshold").get<std::uint32_t>(),
+             {}},
+            reference_rules) {
     // nop
   }
 
@@ -179,12 +177,11 @@ TEST_P(PoolVectors, ReplayWithoutAMismatch) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-  Files, PoolVectors, ::testing::ValuesIn(pool_files()),
-  [](const auto& param) {
-    return param.param.parent_path().filename().string() + "_"
-           + param.param.stem().string();
-  });
+INSTANTIATE_TEST_SUITE_P(Files, PoolVectors, ::testing::ValuesIn(pool_files()),
+                         [](const auto& param) {
+                           return param.param.parent_path().filename().string()
+                                + "_" + param.param.stem().string();
+                         });
 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(PoolVectors);
 

@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "examples/replay/engine.hpp"
+
+#include "examples/replay/mix.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <utility>
+#include <variant>
+
+namespace kvtide::replay {
+
+namespace {
+
+#ifdef KVTIDE_FAULT_NO_LOAD_WAIT
+// A test build: shows that the comparison of loaded bytes can fail.
+constexpr bool waits_for_loads = false;
+#else
+constexpr bool waits_for_loads = true;
+#endif
+
+constexpr nanoseconds_t millisecond = 1'000'000;
+// Empty steps at the end, until nothing is in flight.
+constexpr int drain_steps = 20'000;
+
+std::vector<kv_arena> make_arenas(const replay_options& opts) {
+  auto res = std::vector<kv_arena>{};
+  for (auto rank = rank_id{0}; rank < opts.ranks; ++rank) {
+    auto arena = kv_arena::create(opts.shape, rank);
+    if (!arena)
+      throw bad_configuration{arena.failure().text};
+    res.push_back(std::move(arena).value());
+  }
+  return res;
+}
+
+// Purposes of chance.
+enum : std::uint64_t { dice_request = 1, dice_revisit };
+
+} // namespace
+
+engine::engine(const replay_options& opts, const std::vector<trace_row>& rows,
+               observer watch)
+  : opts_(opts), rows_(rows), watch_(std::move(watch)),
+    arenas_(make_arenas(opts_)), link_(opts_, arenas_),
+    content_(opts_.shape, arenas_), batcher_(opts_, link_, counts_),
+    trouble_(opts_.seed, opts_.abort_rate),
+    jobs_(counts_, opts_.shape.block_bytes() * opts_.ranks),
+    next_revisit_(rows.size() + 1) {
+  // nop
+}
+
+report engine::run() {
+  const auto start = std::chrono::steady_clock::now();
+  while (!over())
+    turn();
+  drain();
+  auto res = make_report();
+  res.left.jobs_at_shutdown = link_.close();
+  res.failed_calls = link_.failed_calls() + foreign_releases_;
+  res.first_failure = link_.first_failure();
+  res.times.wall_seconds
+    = std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+        .count();
+  return res;
+}
+
+// -- the loop -----------------------------------------------------------------
+
+bool engine::over() const {
+  return next_row_ == rows_.size() && revisits_.empty() && live_.empty()
+      && in_flight_.empty() && finished_.empty();
+}
+
+void engine::turn() {
+  while (!in_flight_.empty() && in_flight_.front().end <= now_)
+    complete();
+  hear();
+  arrive();
+  strike(moment::before_plan);
+  const auto depth = std::size_t{opts_.async ? 2u : 1u};
+  const auto computes = in_flight_.size() < depth && plan();
+  if (!computes || in_flight_.size() >= depth)
+    pass_time();
+  if (!interrupted_
+      && !watch_({rows_ended_, rows_.size(), now_, counts_.steps})) {
+    interrupted_ = true;
+    next_row_ = rows_.size();
+    revisits_.clear();
+    while (!live_.empty())
+      abort(live_.begin()->second);
+  }
+}
+
+void engine::hear() {
+  for (const auto& heard : link_.take_notices())
+    std::visit([this](const auto& what) { handle(what); }, heard);
+  if (jobs_.stores() > 0)
+    jobs_.heard(link_.take_events(), next_step_);
+}
+
+void engine::arrive() {
+  for (; next_row_ < rows_.size() && rows_[next_row_].arrival <= now_;
+       ++next_row_)
+    add_row(next_row_);
+  while (!revisits_.empty() && revisits_.begin()->first <= now_) {
+    add(revisits_.begin()->second);
+    revisits_.erase(revisits_.begin());
+  }
+}
+
+// Answers whether compute was enqueued.
+bool engine::plan() {
+  auto next = batcher_.plan();
+  for (const auto& seq : next.loading)
+    if (!waits_for_loads)
+      load_ready(seq, seq->ready);
+    else if (trouble_.strikes(*seq, moment::after_allocation))
+      abort(seq);
+  const auto computes = !next.rows.empty();
+  // An empty step carries news, or lets a waiting engine look again.
+  if (computes || !finished_.empty() || !next.call.preempted.empty()
+      || (!live_.empty() && in_flight_.empty())) {
+    issue(std::move(next));
+    strike(moment::after_issue);
+  }
+  return computes;
+}
+
+void engine::pass_time() {
+  while (!in_flight_.empty() && in_flight_.front().end <= now_)
+    complete();
+  if (!in_flight_.empty()) {
+    complete();
+    return;
+  }
+  auto next = std::numeric_limits<nanoseconds_t>::max();
+  if (next_row_ < rows_.size())
+    next = rows_[next_row_].arrival;
+  if (!revisits_.empty())
+    next = std::min(next, revisits_.begin()->first);
+  if (!live_.empty()) {
+    next = std::min(next, now_ + opts_.step_ms * millisecond);
+    link_.rest();
+  }
+  if (next > now_ && next < std::numeric_limits<nanoseconds_t>::max()) {
+    link_.advance(next);
+    now_ = next;
+  }
+}
+
+void engine::drain() {
+  for (auto round = 0; round < drain_steps; ++round) {
+    issue({});
+    complete();
+    now_ += opts_.step_ms * millisecond;
+    link_.advance(now_);
+    link_.rest();
+    hear();
+    const auto now = link_.get_stats();
+    if (now.jobs_in_flight == 0 && now.tracked_requests == 0
+        && now.quarantined_slots == 0 && batcher_.reserved_blocks() == 0)
+      return;
+  }
+}
+
+// -- requests -----------------------------------------------------------------
+
+void engine::add_row(std::size_t row) {
+  const auto& what = rows_[row];
+  const auto id = request_id{row} + 1;
+  auto parts = std::vector<token_text::own_part>{};
+  // Two parts, so that output has an identity of its own.
+  if (what.prefix_ids.empty())
+    parts.push_back({0, mix(id, 0)});
+  parts.push_back({what.prompt_tokens, mix(id, 1)});
+  const auto seq = std::make_shared<sequence>(
+    token_text{what.prefix_ids, std::move(parts), opts_.shape.block_tokens()});
+  seq->id = id;
+  seq->prompt = what.prompt_tokens;
+  seq->output = what.output_tokens;
+  auto chance = dice{mix(opts_.seed, id), dice_request};
+  seq->stops = chance.roll(2) == 0;
+  seq->quick_reuse = chance.chance(opts_.quick_reuse);
+  add(seq);
+}
+
+void engine::add(const sequence_ptr& seq) {
+  seq->known = seq->prompt;
+  auto call = add_request{};
+  call.request = seq->id;
+  call.prompt_tokens = seq->prompt;
+  call.known_tokens = seq->known;
+  link_.add(std::move(call));
+  send_hashes(*seq);
+  live_.emplace(seq->id, seq);
+  batcher_.enqueue(seq);
+  ++counts_.added;
+  if (!batcher_.fits(seq->prompt + seq->output)) {
+    ++counts_.ignored;
+    end(seq, finish_reason::ignored);
+    return;
+  }
+  if (!seq->revisit)
+    trouble_.consider(*seq);
+}
+
+void engine::send_hashes(sequence& seq) {
+  const auto full
+    = static_cast<std::size_t>(seq.known / opts_.shape.block_tokens());
+  if (full == seq.hashes_sent)
+    return;
+  auto call = extend_keys{seq.id, seq.hashes_sent, {}, {}};
+  call.hashes.reserve(full - seq.hashes_sent);
+  for (; seq.hashes_sent < full; ++seq.hashes_sent) {
+    const auto hash = seq.text.hash(seq.hashes_sent);
+    call.hashes.emplace_back(&hash, sizeof(hash));
+  }
+  link_.extend(std::move(call));
+}
+
+void engine::end(const sequence_ptr& seq, finish_reason reason) {
+  const auto call = finish_call{seq->id, reason, seq->known, seq->computed};
+  const auto answer = link_.finish(call);
+  finished_.push_back(call);
+  batcher_.remove(seq, answer.held);
+  trouble_.forget(seq->id);
+  seq->ended = true;
+  rows_ended_ += seq->revisit ? 0 : 1;
+  counts_.output_tokens += static_cast<std::uint64_t>(seq->known - seq->prompt);
+  live_.erase(seq->id);
+}
+
+void engine::strike(moment when) {
+  for (const auto id : trouble_.doomed())
+    if (const auto seq = live_.at(id); trouble_.strikes(*seq, when))
+      abort(seq);
+}
+
+void engine::abort(const sequence_ptr& what) {
+  const auto seq = what;
+  ++counts_.aborted[static_cast<std::size_t>(seq->where())];
+  end(seq, finish_reason::abort);
+}
+
+void engine::plan_revisit(const sequence& seq) {
+  auto chance = dice{mix(opts_.seed, seq.id), dice_revisit};
+  if (seq.revisit || !seq.quick_reuse || !chance.chance(opts_.revisit_rate))
+    return;
+  const auto id = next_revisit_++;
+  auto parts = seq.text.parts();
+  parts.push_back({seq.known, mix(id, 1)});
+  auto again = std::make_shared<sequence>(token_text{
+    seq.text.prefix_ids(), std::move(parts), opts_.shape.block_tokens()});
+  again->id = id;
+  again->prompt = seq.known;
+  again->output = static_cast<token_count>(1 + chance.roll(8));
+  again->revisit = true;
+  const auto delay
+    = static_cast<nanoseconds_t>(1'000 + chance.roll(4'000)) * millisecond;
+  revisits_.emplace(now_ + delay, std::move(again));
+  ++counts_.revisits;
+}
+
+// -- loads --------------------------------------------------------------------
+
+void engine::load_ready(const sequence_ptr& seq, token_count tokens) {
+  for (const auto& part : batcher_.parts_of(*seq, seq->local, tokens))
+    content_.check(seq->text, part, seq->id, check_reason::loaded);
+  batcher_.load_ended(seq, tokens);
+}
+
+void engine::handle(const load_done& what) {
+  jobs_.load_ended(what.job, next_step_);
+  const auto found = live_.find(what.request);
+  if (found != live_.end() && found->second->loading)
+    load_ready(found->second, found->second->ready);
+}
+
+void engine::handle(const load_failed& what) {
+  jobs_.load_ended(what.job, next_step_);
+  ++counts_.load_failures;
+  const auto found = live_.find(what.request);
+  if (found == live_.end() || !found->second->loading)
+    return;
+  const auto seq = found->second;
+  if (what.use_new_blocks)
+    batcher_.load_failed(seq, what.blocks);
+  else
+    load_ready(seq, std::clamp(what.first_bad_token, seq->local, seq->ready));
+}
+
+void engine::handle(const blocks_released& what) {
+  if (!batcher_.released(what.request, what.blocks))
+    ++foreign_releases_;
+}
+
+// -- steps --------------------------------------------------------------------
+
+void engine::issue(batch work) {
+  work.call.step = next_step_++;
+  work.call.finished = std::exchange(finished_, {});
+  const auto plan = link_.step(work.call);
+  jobs_.planned(plan);
+  const auto ready = link_.begin_step(plan);
+  const auto free_at = std::max(now_, compute_end_);
+  const auto start = std::max(free_at, ready.not_before);
+  if (!plan.flush.empty() && ready.not_before > now_) {
+    ++counts_.flush_waits;
+    counts_.flush_delays += ready.not_before > free_at ? 1 : 0;
+  }
+  ++counts_.steps;
+  if (work.rows.empty()) {
+    ++counts_.empty_steps;
+    compute_end_ = free_at;
+  } else {
+    compute_end_ = start + opts_.step_ms * millisecond;
+    // Nobody can act for the kernels while the real clock runs.
+    if (opts_.clock == device_kind::host)
+      compute(work);
+  }
+  link_.end_step(plan.step, compute_end_);
+  in_flight_.push_back({std::move(work), compute_end_});
+  const auto spent = link_.take_spent().count();
+  step_ns_.push_back(static_cast<std::uint32_t>(
+    std::min<std::int64_t>(spent, std::numeric_limits<std::uint32_t>::max())));
+}
+
+void engine::compute(const batch& work) {
+  auto part = work.writes.begin();
+  for (const auto& row : work.rows)
+    for (const auto end
+         = work.writes.begin() + static_cast<std::ptrdiff_t>(row.writes_end);
+         part != end; ++part)
+      content_.write(row.seq->text, *part);
+  part = work.reads.begin();
+  for (const auto& row : work.rows)
+    for (const auto end
+         = work.reads.begin() + static_cast<std::ptrdiff_t>(row.reads_end);
+         part != end; ++part)
+      content_.check(row.seq->text, *part, row.seq->id,
+                     check_reason::found_on_device);
+}
+
+void engine::complete() {
+  const auto done = std::move(in_flight_.front());
+  in_flight_.pop_front();
+  if (!done.work.rows.empty() && opts_.clock == device_kind::host_virtual) {
+    // Kernels write until the very end, and no copy that is ordered behind
+    // them may have begun by then.
+    link_.advance(done.end - 1);
+    compute(done.work);
+  }
+  if (done.end > now_) {
+    link_.advance(done.end);
+    now_ = done.end;
+  }
+  take_outputs(done.work);
+}
+
+void engine::take_outputs(const batch& work) {
+  auto call = outputs_call{work.call.step, {}};
+  auto ended = std::vector<const batch_row*>{};
+  for (const auto& row : work.rows) {
+    auto& seq = *row.seq;
+    if (seq.ended)
+      continue;
+    const auto same_life = seq.life == row.life;
+    if (row.samples) {
+      ++seq.known;
+      seq.sampling -= same_life ? 1 : 0;
+      send_hashes(seq);
+      if (same_life)
+        batcher_.publish(seq);
+    }
+    call.rows.push_back(
+      {seq.id, seq.known, same_life ? row.first + row.count : 0});
+    if (seq.known == seq.prompt + seq.output)
+      ended.push_back(&row);
+  }
+  if (!call.rows.empty())
+    link_.outputs(std::move(call));
+  for (const auto* row : ended) {
+    if (row->seq->life == row->life)
+      check_finished(*row->seq, row->first + row->count);
+    counts_.finished += row->seq->revisit ? 0 : 1;
+    plan_revisit(*row->seq);
+    end(row->seq,
+        row->seq->stops ? finish_reason::stop : finish_reason::length);
+  }
+}
+
+void engine::check_finished(const sequence& seq, token_count tokens) {
+  for (const auto& part : batcher_.parts_of(seq, 0, tokens))
+    content_.check(seq.text, part, seq.id, check_reason::finished);
+}
+
+report engine::make_report() {
+  auto res = report{};
+  res.opts = opts_;
+  res.rows = rows_.size();
+  res.ideal = ideal_of(rows_);
+  res.interrupted = interrupted_;
+  counts_.simulated = now_;
+  res.counts = counts_;
+  res.slots = link_.slots();
+  res.slot_bytes = link_.slot_bytes();
+  for (auto index = std::size_t{0}; index < check_reasons; ++index) {
+    const auto reason = static_cast<check_reason>(index);
+    res.compared_bytes[index] = content_.compared_bytes(reason);
+    res.mismatches[index] = content_.mismatches(reason);
+  }
+  res.first_mismatch = content_.first_mismatch();
+  res.runtime = link_.get_stats();
+  res.overloads = link_.overloads();
+  const auto& pool = batcher_.tables().pool();
+  res.left.requests = live_.size();
+  res.left.blocks = pool.size() - pool.free_blocks();
+  res.times.step_ns = std::move(step_ns_);
+  std::sort(res.times.step_ns.begin(), res.times.step_ns.end());
+  return res;
+}
+
+} // namespace kvtide::replay

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// kvtide-replay: drives the runtime with a request trace through a model of a
+/// serving engine, and compares every byte that comes back.
+///
+/// Exit status: 0 all is well; 1 wrong bytes, something left over, or the
+/// runtime failed; 2 bad input or usage; 130 interrupted.
+
+#include "examples/replay/engine.hpp"
+#include "examples/replay/options.hpp"
+#include "examples/replay/progress_bar.hpp"
+#include "examples/replay/report.hpp"
+#include "examples/replay/trace_reader.hpp"
+
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <string>
+#include <unistd.h>
+#include <variant>
+
+namespace {
+
+using namespace kvtide::replay;
+
+volatile std::sig_atomic_t interrupted = 0;
+
+extern "C" void on_interrupt(int) {
+  interrupted = 1;
+  // A second one ends the process at once.
+  std::signal(SIGINT, SIG_DFL);
+}
+
+int fail(int code, const std::string& text) {
+  std::cerr << "kvtide-replay: " << text << '\n';
+  return code;
+}
+
+int replay(const replay_options& opts) {
+  auto trace = read_trace(opts.trace);
+  if (!trace)
+    return fail(2, trace.failure().text);
+  auto rows = std::move(trace).value();
+  if (opts.rows > 0 && opts.rows < rows.size())
+    rows.resize(static_cast<std::size_t>(opts.rows));
+  // Opened before anything runs, so that a long run is not lost to a typo.
+  auto file = std::ofstream{};
+  if (!opts.json.empty() && opts.json != "-") {
+    file.open(opts.json);
+    if (!file)
+      return fail(2, opts.json + ": cannot be written");
+  }
+  std::signal(SIGINT, on_interrupt);
+  auto result = report{};
+  try {
+    auto bar = progress_bar{opts.progress && isatty(STDERR_FILENO) != 0};
+    auto model = engine{opts, rows, [&bar](const progress& at) {
+                          bar.update(at);
+                          return interrupted == 0;
+                        }};
+    result = model.run();
+  } catch (const bad_configuration& failure) {
+    return fail(2, failure.what());
+  } catch (const replay_failure& failure) {
+    return fail(1, failure.what());
+  }
+  if (opts.json == "-") {
+    std::cout << to_json(result);
+  } else {
+    std::cout << to_text(result);
+    file << to_json(result);
+  }
+  if (!std::cout.flush() || (file.is_open() && !file.flush()))
+    return fail(1, "the report could not be written");
+  return result.exit_code();
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  const auto parsed = parse_options(argc, argv);
+  if (const auto* exit = std::get_if<early_exit>(&parsed)) {
+    (exit->code == 0 ? std::cout : std::cerr) << exit->text << '\n';
+    return exit->code;
+  }
+  return replay(std::get<replay_options>(parsed));
+}

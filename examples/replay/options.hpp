@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include "kvtide/options.hpp"
+
+#include "examples/replay/geometry.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+
+namespace kvtide::replay {
+
+/// What the command line can say. The defaults are those of the program.
+struct replay_options {
+  std::string trace;
+  /// First rows of the trace to replay; zero means all.
+  std::uint64_t rows = 0;
+  std::uint64_t seed = 1;
+
+  // -- model
+  // -------------------------------------------------------------------
+
+  geometry shape;
+  std::uint32_t ranks = 1;
+  /// Tokens per step.
+  std::uint32_t token_budget = 8'192;
+  /// Requests that run or load at the same time.
+  std::uint32_t max_running = 256;
+  /// Compute time of a step, in simulated milliseconds.
+  std::uint32_t step_ms = 50;
+  /// Plan a step while the step before computes.
+  bool async = true;
+
+  // -- trouble
+  // -----------------------------------------------------------------
+
+  /// Share of requests that are aborted.
+  double abort_rate = 0.02;
+  /// Share of requests whose blocks are reused at once when they end.
+  double quick_reuse = 0.25;
+  /// Share of the finished ones of these whose whole text is asked for again,
+  /// which reads back what was stored for its output.
+  double revisit_rate = 0.2;
+
+  // -- runtime
+  // -----------------------------------------------------------------
+
+  rule_set rules = rule_set::safe;
+  eviction_policy policy = eviction_policy::lru;
+  std::uint32_t blocks_per_chunk = 8;
+  std::uint64_t host_bytes = 64u << 20;
+  device_kind clock = device_kind::host_virtual;
+  plan_delivery delivery = plan_delivery::direct;
+  std::uint32_t copy_latency_us = 20'000;
+  /// Bytes per second; none means what `default_copy_tokens` tokens have.
+  std::optional<std::uint64_t> copy_bandwidth;
+
+  // -- output
+  // ------------------------------------------------------------------
+
+  /// File, or "-" for standard output; empty means none.
+  std::string json;
+  bool progress = true;
+
+  static constexpr std::uint64_t default_copy_tokens = 131'072;
+
+  [[nodiscard]] std::uint64_t copy_bytes_per_second() const noexcept {
+    return copy_bandwidth.value_or(default_copy_tokens * shape.token_bytes()
+                                   * shape.layers * geometry::planes);
+  }
+};
+
+/// The command line asked for something else than a replay, or was wrong.
+struct early_exit {
+  int code = 0;
+  std::string text;
+};
+
+/// Parses and checks the command line. Prints nothing.
+[[nodiscard]] std::variant<replay_options, early_exit>
+parse_options(int argc, const char* const* argv);
+
+/// @returns the word for the command line and the report.
+[[nodiscard]] const char* to_word(rule_set rules) noexcept;
+[[nodiscard]] const char* to_word(eviction_policy policy) noexcept;
+[[nodiscard]] const char* to_word(device_kind clock) noexcept;
+[[nodiscard]] const char* to_word(plan_delivery delivery) noexcept;
+
+} // namespace kvtide::replay

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "examples/replay/runtime_link.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace kvtide::replay {
+
+namespace {
+
+using wall_clock = std::chrono::steady_clock;
+
+// Nothing the runtime does takes longer, short of a fault.
+constexpr auto patience = std::chrono::seconds{60};
+constexpr auto glance = std::chrono::milliseconds{100};
+
+options make_runtime_options(const replay_options& opts) {
+  auto res = options{};
+  res.groups.clear();
+  for (auto group = std::size_t{0}; group < opts.shape.groups(); ++group)
+    res.groups.push_back(
+      {static_cast<std::int32_t>(opts.shape.tokens_per_block),
+       static_cast<std::int32_t>(opts.shape.window(group)), false});
+  res.blocks_per_chunk = static_cast<std::int32_t>(opts.blocks_per_chunk);
+  res.tokens_per_hash = static_cast<std::int32_t>(opts.shape.tokens_per_block);
+  res.model_fingerprint = "kvtide-replay";
+  res.ranks = opts.ranks;
+  res.host_bytes = opts.host_bytes;
+  res.policy = opts.policy;
+  res.rules = opts.rules;
+  res.delivery = opts.delivery;
+  res.device = opts.clock;
+  res.copy_latency = std::chrono::microseconds{opts.copy_latency_us};
+  res.copy_bytes_per_second = opts.copy_bytes_per_second();
+  // A step computes for simulated milliseconds; nobody is idle before the next
+  // one is due.
+  if (opts.clock == device_kind::host_virtual)
+    res.idle_delay = std::chrono::milliseconds{2 * opts.step_ms};
+  return res;
+}
+
+runtime start(const replay_options& opts) {
+  auto res = runtime::start(make_runtime_options(opts));
+  if (!res)
+    throw bad_configuration{res.failure().text};
+  return std::move(res).value();
+}
+
+} // namespace
+
+// Adds the time of a scope to what the runtime cost.
+class runtime_link::stopwatch {
+public:
+  explicit stopwatch(runtime_link& link) : link_(link) {
+    // nop
+  }
+
+  stopwatch(const stopwatch&) = delete;
+
+  ~stopwatch() {
+    link_.spent_ += wall_clock::now() - start_;
+  }
+
+private:
+  runtime_link& link_;
+  wall_clock::time_point start_ = wall_clock::now();
+};
+
+runtime_link::runtime_link(const replay_options& opts,
+                           const std::vector<kv_arena>& arenas)
+  : runtime_(start(opts)), ranks_(opts.ranks), clock_(opts.clock) {
+  for (auto id = rank_id{0}; id < ranks_; ++id)
+    runtime_.local_rank(id).register_kv(arenas[id].describe("kvtide-replay"));
+  for_each_rank([this](rank& side) {
+    const auto answer = await<kv_registered>(side, "register_kv");
+    if (answer.reason.code != ec::none)
+      throw bad_configuration{answer.reason.text};
+    slots_ = answer.slots;
+    slot_bytes_ = answer.slot_bytes;
+  });
+}
+
+// -- requests -----------------------------------------------------------------
+
+void runtime_link::add(add_request call) {
+  const auto timed = stopwatch{*this};
+  runtime_.add(std::move(call));
+}
+
+void runtime_link::extend(extend_keys call) {
+  const auto timed = stopwatch{*this};
+  runtime_.extend(std::move(call));
+}
+
+lookup_hit runtime_link::lookup(const lookup_row& row) {
+  const auto timed = stopwatch{*this};
+  auto answer = await<lookup_answer>(runtime_.lookup({row}), "lookup");
+  if (!answer || answer->hits.size() != 1)
+    return {row.request, false, 0, 0};
+  return answer->hits.front();
+}
+
+void runtime_link::decline(promise_id promise) {
+  const auto timed = stopwatch{*this};
+  runtime_.decline(promise);
+}
+
+void runtime_link::allocate(allocated call) {
+  const auto timed = stopwatch{*this};
+  runtime_.allocate(std::move(call));
+}
+
+finish_answer runtime_link::finish(const finish_call& call) {
+  const auto timed = stopwatch{*this};
+  auto answer = await<finish_answer>(runtime_.finish(call), "finish");
+  return answer ? std::move(*answer) : finish_answer{0, call.request, {}};
+}
+
+// -- steps --------------------------------------------------------------------
+
+step_plan runtime_link::step(step_call call) {
+  const auto timed = stopwatch{*this};
+  const auto id = call.step;
+  auto answer = await<step_plan>(runtime_.step(std::move(call)), "step");
+  // Without a plan the ranks cannot go on.
+  if (!answer || answer->step != id)
+    throw replay_failure{"step " + std::to_string(id)
+                         + " was refused: " + first_failure_};
+  return std::move(*answer);
+}
+
+readiness runtime_link::begin_step(const step_plan& plan) {
+  const auto timed = stopwatch{*this};
+  for_each_rank(
+    [&plan](rank& side) { side.begin_step(plan.step, plan.bytes); });
+  auto res = readiness{};
+  for_each_rank([&](rank& side) {
+    const auto ready = await<step_ready>(side, "begin_step");
+    if (ready.step != plan.step)
+      throw replay_failure{"rank " + std::to_string(ready.rank)
+                           + " is ready for step " + std::to_string(ready.step)
+                           + " instead of " + std::to_string(plan.step)};
+    if (ready.wait_for.kind == fence::kind_t::none)
+      return;
+    if (clock_ != device_kind::host_virtual)
+      throw replay_failure{"a fence without simulated time cannot be awaited"};
+    res.waits = true;
+    res.not_before = std::max(
+      res.not_before, static_cast<nanoseconds_t>(ready.wait_for.handle));
+  });
+  return res;
+}
+
+void runtime_link::end_step(step_id step, nanoseconds_t end) {
+  const auto timed = stopwatch{*this};
+  auto events = compute_events{};
+  // With the real clock the compute is over by now.
+  if (clock_ == device_kind::host_virtual)
+    events.push_back(static_cast<std::uint64_t>(end));
+  for_each_rank([&](rank& side) { side.end_step(step, events); });
+}
+
+void runtime_link::outputs(outputs_call call) {
+  const auto timed = stopwatch{*this};
+  runtime_.outputs(std::move(call));
+}
+
+// -- the whole ----------------------------------------------------------------
+
+void runtime_link::advance(nanoseconds_t now) {
+  if (clock_ == device_kind::host_virtual)
+    await<call_done>(runtime_.advance(now), "advance");
+}
+
+void runtime_link::rest() {
+  if (clock_ == device_kind::host
+      && runtime_.wait(std::chrono::milliseconds{1}))
+    for (auto& event : runtime_.poll())
+      keep(std::move(event));
+}
+
+std::vector<notice> runtime_link::take_notices() {
+  for (auto& event : runtime_.poll())
+    keep(std::move(event));
+  return std::exchange(notices_, {});
+}
+
+std::vector<cache_event> runtime_link::take_events() {
+  auto answer = await<events_answer>(runtime_.take_events(), "take_events");
+  return answer ? std::move(answer->events) : std::vector<cache_event>{};
+}
+
+stats runtime_link::get_stats() {
+  const auto answer = await<stats_answer>(runtime_.get_stats(), "get_stats");
+  if (!answer)
+    throw replay_failure{"get_stats was refused: " + first_failure_};
+  return answer->values;
+}
+
+std::size_t runtime_link::close() {
+  for_each_rank([](rank& side) { side.unregister_kv(); });
+  for_each_rank(
+    [this](rank& side) { await<kv_unregistered>(side, "unregister_kv"); });
+  const auto answer
+    = await<call_done>(runtime_.shutdown(std::chrono::seconds{10}), "shutdown");
+  return answer ? answer->in_flight.size() : 0;
+}
+
+std::chrono::nanoseconds runtime_link::take_spent() noexcept {
+  return std::exchange(spent_, std::chrono::nanoseconds{0});
+}
+
+// -- helpers ------------------------------------------------------------------
+
+template <class Answer>
+std::optional<Answer> runtime_link::await(ticket_id ticket, const char* what) {
+  auto res = std::optional<Answer>{};
+  auto refused = false;
+  const auto deadline = wall_clock::now() + patience;
+  for (;;) {
+    for (auto& event : runtime_.poll()) {
+      if (auto* answer = std::get_if<Answer>(&event);
+          answer != nullptr && answer->ticket == ticket) {
+        res = std::move(*answer);
+        continue;
+      }
+      const auto* failed = std::get_if<call_failed>(&event);
+      refused = refused || (failed != nullptr && failed->ticket == ticket);
+      keep(std::move(event));
+    }
+    if (res || refused)
+      return res;
+    if (!runtime_.wait(glance) && wall_clock::now() > deadline)
+      throw replay_failure{std::string{"no answer to "} + what
+                           + " within a minute"};
+  }
+}
+
+void runtime_link::keep(engine_event event) {
+  if (auto* done = std::get_if<load_done>(&event))
+    notices_.emplace_back(*done);
+  else if (auto* failed = std::get_if<load_failed>(&event))
+    notices_.emplace_back(std::move(*failed));
+  else if (auto* released = std::get_if<blocks_released>(&event))
+    notices_.emplace_back(std::move(*released));
+  else if (auto* refused = std::get_if<call_failed>(&event))
+    count_failure(refused->reason);
+  else if (std::holds_alternative<overload>(event))
+    ++overloads_;
+  else if (std::holds_alternative<rank_lost>(event))
+    ++lost_ranks_;
+}
+
+void runtime_link::count_failure(const error& reason) {
+  if (failed_calls_++ == 0)
+    first_failure_ = reason.text;
+}
+
+void runtime_link::for_each_rank(const std::function<void(rank&)>& call) {
+  for (auto id = rank_id{0}; id < ranks_; ++id)
+    call(runtime_.local_rank(id));
+}
+
+template <class Answer>
+Answer runtime_link::await(rank& side, const char* what) {
+  const auto deadline = wall_clock::now() + patience;
+  for (;;) {
+    for (auto& event : side.poll()) {
+      if (auto* answer = std::get_if<Answer>(&event))
+        return std::move(*answer);
+      if (const auto* failed = std::get_if<rank_failed>(&event))
+        throw replay_failure{std::string{what} + ": " + failed->reason.text};
+    }
+    if (!side.wait(glance) && wall_clock::now() > deadline)
+      throw replay_failure{std::string{"no answer to "} + what
+                           + " within a minute"};
+  }
+}
+
+} // namespace kvtide::replay

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// kvtide-conformance: replays vector files through the actor system and
+/// compares the answers. docs/conformance.md says how to use it.
+
+#include "tests/conformance/replay.hpp"
+#include "tests/conformance/vector_files.hpp"
+#include "tests/conformance/vector_reader.hpp"
+
+#include <CLI/CLI.hpp>
+#include <spdlog/spdlog.h>
+
+#include <cstddef>
+#include <exception>
+#include <iostream>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace kvtide::conformance {
+namespace {
+
+constexpr auto exit_same = 0;
+constexpr auto exit_mismatch = 1;
+constexpr auto exit_invalid = 2;
+
+struct command {
+  std::vector<std::string> paths;
+  bool list = false;
+  bool trace = false;
+  std::string stub;
+  plan_delivery delivery = plan_delivery::direct;
+};
+
+struct totals {
+  std::size_t files = 0;
+  std::size_t lines = 0;
+  std::size_t mismatches = 0;
+  bool invalid = false;
+  traffic handled;
+};
+
+void define(CLI::App& app, command& cmd) {
+  static const auto deliveries = std::map<std::string, plan_delivery>{
+    {"direct", plan_delivery::direct}, {"by_engine", plan_delivery::by_engine}};
+  app
+    .add_option("PATH", cmd.paths,
+                "vector files, or directories with *.jsonl files at any depth")
+    ->required();
+  app.add_flag("--list", cmd.list,
+               "read and check the files, print one line each, replay nothing");
+  app.add_flag("--trace", cmd.trace, "print each message that is handled");
+  app
+    .add_option("--delivery", cmd.delivery,
+                "how plans reach the ranks: direct (default) or by_engine")
+    ->transform(CLI::CheckedTransformer(deliveries));
+  app
+    .add_option("--stub", cmd.stub,
+                "ACTOR:MESSAGE, a handler that does nothing")
+    ->group("")
+    ->check([](const std::string& text) {
+      return text.find(':') == std::string::npos ? "want ACTOR:MESSAGE" : "";
+    });
+  app.footer("Prints one line per mismatch. Exit code: 0 if all answers are as "
+             "expected,\n1 if not, 2 if a path or a file cannot be used.");
+}
+
+replay_options options_of(const command& cmd) {
+  auto opts = replay_options{};
+  opts.delivery = cmd.delivery;
+  if (cmd.trace)
+    opts.trace = &std::cout;
+  if (const auto colon = cmd.stub.find(':'); colon != std::string::npos)
+    opts.stub
+      = handler_name{cmd.stub.substr(0, colon), cmd.stub.substr(colon + 1)};
+  return opts;
+}
+
+void play(const std::string& path, const command& cmd, totals& sum) {
+  const auto file = read_vector_file(path);
+  if (!file) {
+    std::cerr << file.failure().text << '\n';
+    sum.invalid = true;
+    return;
+  }
+  ++sum.files;
+  sum.lines += file.value().line_count;
+  if (cmd.list) {
+    std::cout << path << ": " << file.value().name << ", "
+              << file.value().line_count << " lines\n";
+    return;
+  }
+  const auto outcome = replay(file.value(), options_of(cmd));
+  for (const auto& text : outcome.mismatches)
+    std::cout << text << '\n';
+  sum.mismatches += outcome.mismatches.size();
+  add(sum.handled, outcome.handled);
+}
+
+void print_traffic(const traffic& handled) {
+  auto driver = std::size_t{0};
+  for (const auto& [name, count] : handled)
+    if (name.actor.rfind("driver_", 0) == 0)
+      driver += count;
+  std::cout << "messages handled:";
+  for (const auto* kind :
+       {"scheduler", "request", "cache_manager", "gpu_worker"})
+    std::cout << ' ' << kind << '=' << handled_by(handled, kind);
+  std::cout << " driver=" << driver << '\n';
+}
+
+int run(const command& cmd) {
+  const auto files = find_vector_files(cmd.paths);
+  if (!files) {
+    std::cerr << "kvtide-conformance: " << files.failure().text << '\n';
+    return exit_invalid;
+  }
+  auto sum = totals{};
+  for (const auto& path : files.value())
+    play(path, cmd, sum);
+  if (!cmd.list)
+    print_traffic(sum.handled);
+  std::cout << "files=" << sum.files << " lines=" << sum.lines
+            << " mismatches=" << sum.mismatches << std::endl;
+  if (sum.invalid)
+    return exit_invalid;
+  return sum.mismatches == 0 ? exit_same : exit_mismatch;
+}
+
+int run(int argc, char** argv) {
+  auto app = CLI::App{"Replays conformance vectors through kvtide's actors and "
+                      "compares the answers.",
+                      "kvtide-conformance"};
+  auto cmd = command{};
+  define(app, cmd);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& problem) {
+    return app.exit(problem) == 0 ? exit_same : exit_invalid;
+  }
+  // Mismatches say it; what actors log about them would hide the lines.
+  if (!cmd.trace)
+    spdlog::set_level(spdlog::level::off);
+  return run(cmd);
+}
+
+} // namespace
+} // namespace kvtide::conformance
+
+int main(int argc, char** argv) {
+  try {
+    return kvtide::conformance::run(argc, argv);
+  } catch (const std::exception& problem) {
+    std::cerr << "kvtide-conformance: " << problem.what() << '\n';
+    return 2;
+  }
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "actors/event_queue.hpp"
+
+#include <gtest/gtest.h>
+
+#include <poll.h>
+
+#include <chrono>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace kvtide {
+namespace {
+
+using namespace std::chrono_literals;
+
+event_queue<int> make_queue() {
+  auto ready = ready_fd::create();
+  EXPECT_TRUE(ready.ok());
+  return event_queue<int>{std::move(ready).value()};
+}
+
+bool readable(int fd) {
+  auto what = pollfd{fd, POLLIN, 0};
+  return ::poll(&what, 1, 0) == 1;
+}
+
+TEST(EventQueue, IsReadableExactlyWhileItHoldsSomething) {
+  auto uut = make_queue();
+  EXPECT_FALSE(readable(uut.ready().get()));
+  EXPECT_FALSE(uut.ready().wait(0ms));
+  uut.push(1);
+  uut.push(2);
+  EXPECT_TRUE(readable(uut.ready().get()));
+  EXPECT_TRUE(uut.ready().wait(0ms));
+  EXPECT_EQ(uut.poll(), (std::vector<int>{1, 2}));
+  EXPECT_FALSE(readable(uut.ready().get()));
+  EXPECT_TRUE(uut.poll().empty());
+}
+
+TEST(EventQueue, LosesNoWakeUpBetweenThreads) {
+  constexpr auto count = 20'000;
+  auto uut = make_queue();
+  auto writer = std::thread{[&uut] {
+    for (auto i = 0; i < count; ++i)
+      uut.push(i);
+  }};
+  auto got = std::vector<int>{};
+  while (got.size() < count) {
+    ASSERT_TRUE(uut.ready().wait(60s)) << "an event was pushed silently";
+    for (auto x : uut.poll())
+      got.push_back(x);
+  }
+  writer.join();
+  for (auto i = 0; i < count; ++i)
+    ASSERT_EQ(got[static_cast<std::size_t>(i)], i);
+}
+
+TEST(ReadyFd, MovesItsDescriptor) {
+  auto first = ready_fd::create();
+  ASSERT_TRUE(first.ok());
+  auto second = std::move(first).value();
+  const auto fd = second.get();
+  auto third = std::move(second);
+  EXPECT_EQ(third.get(), fd);
+  third.signal();
+  EXPECT_TRUE(readable(fd));
+  third.clear();
+  EXPECT_FALSE(readable(fd));
+}
+
+} // namespace
+} // namespace kvtide

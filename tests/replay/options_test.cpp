@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "examples/replay/options.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace kvtide::replay {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::variant<replay_options, early_exit> parse(std::vector<const char*> words) {
+  words.insert(words.begin(), {"kvtide-replay", "--trace", "t.jsonl"});
+  return parse_options(static_cast<int>(words.size()), words.data());
+}
+
+replay_options accepted(std::vector<const char*> words) {
+  auto res = parse(std::move(words));
+  if (const auto* exit = std::get_if<early_exit>(&res)) {
+    ADD_FAILURE() << exit->text;
+    return {};
+  }
+  return std::get<replay_options>(res);
+}
+
+// One line that names what is wrong.
+std::string refused(std::vector<const char*> words) {
+  const auto res = parse(std::move(words));
+  const auto* exit = std::get_if<early_exit>(&res);
+  if (exit == nullptr)
+    return "nothing";
+  EXPECT_EQ(exit->code, 2);
+  EXPECT_EQ(std::count(exit->text.begin(), exit->text.end(), '\n'), 0);
+  EXPECT_EQ(exit->text.find("kvtide-replay: "), 0u);
+  return exit->text;
+}
+
+TEST(Options, HaveDefaults) {
+  const auto opts = accepted({});
+  EXPECT_EQ(opts.trace, "t.jsonl");
+  EXPECT_EQ(opts.shape.layers, 2u);
+  EXPECT_EQ(opts.shape.token_bytes(), 4u);
+  EXPECT_EQ(opts.shape.device_blocks, 65'536u);
+  EXPECT_EQ(opts.blocks_per_chunk, 8u);
+  EXPECT_EQ(opts.step_ms, 50u);
+  EXPECT_EQ(opts.token_budget, 8'192u);
+  EXPECT_TRUE(opts.async);
+  EXPECT_EQ(opts.rules, rule_set::safe);
+  EXPECT_EQ(opts.copy_bytes_per_second(), 131'072u * 16);
+}
+
+TEST(Options, AreRead) {
+  const auto opts
+    = accepted({"--rows",       "10",        "--ranks",          "2",
+                "--seed",       "7",         "--abort-rate",     "0.5",
+                "--rules",      "reference", "--policy",         "arc",
+                "--host-bytes", "2GiB",      "--device-blocks",  "99",
+                "--clock",      "real",      "--json",           "-",
+                "--sync",       "--packed",  "--copy-bandwidth", "3MiB",
+                "--no-progress"});
+  EXPECT_EQ(opts.rows, 10u);
+  EXPECT_EQ(opts.ranks, 2u);
+  EXPECT_EQ(opts.seed, 7u);
+  EXPECT_EQ(opts.abort_rate, 0.5);
+  EXPECT_EQ(opts.rules, rule_set::reference);
+  EXPECT_EQ(opts.policy, eviction_policy::arc);
+  EXPECT_EQ(opts.host_bytes, 2ull << 30);
+  EXPECT_EQ(opts.shape.device_blocks, 99u);
+  EXPECT_EQ(opts.clock, device_kind::host);
+  EXPECT_EQ(opts.json, "-");
+  EXPECT_FALSE(opts.async);
+  EXPECT_TRUE(opts.shape.packed);
+  EXPECT_EQ(opts.copy_bytes_per_second(), 3ull << 20);
+  EXPECT_FALSE(opts.progress);
+}
+
+TEST(Options, ExplainThemselves) {
+  const auto res = parse({"--help"});
+  const auto* exit = std::get_if<early_exit>(&res);
+  ASSERT_NE(exit, nullptr);
+  EXPECT_EQ(exit->code, 0);
+  for (const auto* name :
+       {"--trace", "--rows", "--ranks", "--seed", "--abort-rate", "--rules",
+        "--policy", "--host-bytes", "--device-blocks", "--clock", "--json"})
+    EXPECT_THAT(exit->text, HasSubstr(name));
+}
+
+TEST(Options, RefuseWhatIsOutOfRange) {
+  EXPECT_THAT(refused({"--device-blocks", "0"}), HasSubstr("--device-blocks"));
+  EXPECT_THAT(refused({"--tokens-per-block", "-4"}),
+              HasSubstr("--tokens-per-block"));
+  EXPECT_THAT(refused({"--blocks-per-chunk", "0"}),
+              HasSubstr("--blocks-per-chunk"));
+  EXPECT_THAT(refused({"--layers", "0"}), HasSubstr("--layers"));
+  EXPECT_THAT(refused({"--abort-rate", "1.5"}), HasSubstr("--abort-rate"));
+  EXPECT_THAT(refused({"--abort-rate", "nan"}), HasSubstr("--abort-rate"));
+  EXPECT_THAT(refused({"--rows", "-1"}), HasSubstr("--rows"));
+  EXPECT_THAT(refused({"--rows", "99999999999999999999"}), HasSubstr("--rows"));
+  EXPECT_THAT(refused({"--host-bytes", "-1"}), HasSubstr("--host-bytes"));
+  EXPECT_THAT(refused({"--host-bytes", "5parsec"}), HasSubstr("--host-bytes"));
+  EXPECT_THAT(refused({"--host-bytes", "99999999999TiB"}),
+              HasSubstr("--host-bytes"));
+  EXPECT_THAT(refused({"--ranks", "65"}), HasSubstr("--ranks"));
+}
+
+TEST(Options, RefuseWhatTheyDoNotKnow) {
+  EXPECT_THAT(refused({"--rules", "loose"}), HasSubstr("--rules"));
+  EXPECT_THAT(refused({"--policy", "fifo"}), HasSubstr("--policy"));
+  EXPECT_THAT(refused({"--clock", "wall"}), HasSubstr("--clock"));
+  EXPECT_THAT(refused({"--colour"}), HasSubstr("--colour"));
+  EXPECT_THAT(refused({"extra"}), HasSubstr("extra"));
+  EXPECT_THAT(refused({"--seed"}), HasSubstr("--seed"));
+}
+
+TEST(Options, RefuseToBeGivenTwice) {
+  EXPECT_THAT(refused({"--seed", "1", "--seed", "2"}), HasSubstr("--seed"));
+  EXPECT_THAT(refused({"--rules", "safe", "--rules", "safe"}),
+              HasSubstr("--rules"));
+  EXPECT_THAT(refused({"--sync", "--sync"}), HasSubstr("--async"));
+  EXPECT_THAT(refused({"--packed", "--planes"}), HasSubstr("--packed"));
+}
+
+TEST(Options, RefuseMoreMemoryThanTheMachineHas) {
+  EXPECT_THAT(refused({"--host-bytes", "64TiB"}), HasSubstr("--host-bytes"));
+  EXPECT_THAT(refused({"--ranks", "64", "--host-bytes", "2TiB"}),
+              HasSubstr("--host-bytes"));
+  EXPECT_THAT(refused({"--layers", "1024", "--kv-heads", "1024", "--head-size",
+                       "4096", "--dtype-bytes", "8"}),
+              HasSubstr("--device-blocks"));
+}
+
+} // namespace
+} // namespace kvtide::replay
