@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <random>
 #include <set>
 #include <type_traits>
 #include <utility>
@@ -152,31 +153,46 @@ struct test_system::state {
   static engine_actor::behavior_type
   play_engine(engine_actor::stateful_pointer<part_state>, state* st) {
     return {
-      [=](const lookup_answer& x) { st->heard.emplace_back(x); },
-      [=](const step_plan& x) { st->heard.emplace_back(x); },
-      [=](const finish_answer& x) { st->heard.emplace_back(x); },
-      [=](const stats_answer& x) { st->heard.emplace_back(x); },
-      [=](const events_answer& x) { st->heard.emplace_back(x); },
+      [=](const lookup_answer& x) {
+        auto line = std::string{"lookup"};
+        for (const auto& hit : x.hits)
+          line += " " + name_of(hit.request) + " "
+                + (hit.ask_again ? "defer" : std::to_string(hit.tokens)) + " "
+                + std::to_string(hit.promise);
+        st->answer(x, line);
+      },
+      [=](const step_plan& x) {
+        st->pending_work = x.pending_work;
+        st->answer(x, "step " + std::to_string(x.step) + " " + st->text_of(x));
+      },
+      [=](const finish_answer& x) {
+        st->answer(x, "finish " + name_of(x.request) + " ["
+                        + joined(x.held, " ") + "]");
+      },
+      [=](const stats_answer& x) { st->answer(x, "stats"); },
+      [=](const events_answer& x) { st->answer(x, "events"); },
       [=](const msg::snapshot_answer& x) { st->snapshot = x; },
-      [=](const call_done& x) { st->heard.emplace_back(x); },
+      [=](const call_done& x) {
+        st->answer(x, "done [" + joined(x.in_flight, " ") + "]");
+      },
       [=](const call_failed& x) {
-        st->news.push_back("failed " + name_of(x.request) + " "
-                           + name_of(x.reason.code));
+        st->notice("failed " + name_of(x.request) + " "
+                   + name_of(x.reason.code));
       },
       [=](const load_done& x) { st->take(x); },
       [=](const load_failed& x) { st->take(x); },
       [=](const blocks_released& x) {
-        st->news.push_back("released " + name_of(x.request) + " ["
-                           + joined(x.blocks, " ") + "]");
+        st->notice("released " + name_of(x.request) + " ["
+                   + joined(x.blocks, " ") + "]");
       },
       [=](const rank_lost& x) {
-        st->news.push_back("rank_lost " + std::to_string(x.rank));
+        st->notice("rank_lost " + std::to_string(x.rank));
       },
       [=](const rank_back& x) {
-        st->news.push_back("rank_back " + std::to_string(x.rank));
+        st->notice("rank_back " + std::to_string(x.rank));
       },
       [=](const overload& x) {
-        st->news.push_back("overload " + std::to_string(x.jobs_in_flight));
+        st->notice("overload " + std::to_string(x.jobs_in_flight));
       },
     };
   }
@@ -223,8 +239,8 @@ struct test_system::state {
           st->end_compute(rank);
       },
       [=](const rank_failed& x) {
-        st->news.push_back("rank_failed " + std::to_string(x.rank) + " "
-                           + name_of(x.reason.code));
+        st->notice("rank_failed " + std::to_string(x.rank) + " "
+                   + name_of(x.reason.code));
       },
     };
   }
@@ -337,7 +353,19 @@ struct test_system::state {
   template <class Message>
   void tell(Message message) {
     world.send(scheduler, std::move(message));
-    world.run();
+    if (!queued)
+      world.run();
+  }
+
+  template <class Answer>
+  void answer(const Answer& x, const std::string& text) {
+    log.push_back(std::to_string(x.ticket) + ": " + text);
+    heard.emplace_back(x);
+  }
+
+  void notice(std::string text) {
+    log.push_back(text);
+    news.push_back(std::move(text));
   }
 
   /// Takes the answer that the last call must have brought.
@@ -348,7 +376,8 @@ struct test_system::state {
           return std::holds_alternative<Answer>(x);
         });
     if (found == heard.end()) {
-      ADD_FAILURE() << "no answer: " << joined(news, ", ");
+      if (!queued)
+        ADD_FAILURE() << "no answer: " << joined(news, ", ");
       return {};
     }
     auto out = std::get<Answer>(std::move(*found));
@@ -357,8 +386,7 @@ struct test_system::state {
   }
 
   void take(const load_done& x) {
-    news.push_back("load_done " + name_of(x.request) + " "
-                   + std::to_string(x.job));
+    notice("load_done " + name_of(x.request) + " " + std::to_string(x.job));
     auto& row = rows.at(x.request);
     row.computed = row.loading;
   }
@@ -377,8 +405,12 @@ struct test_system::state {
     call.request = id;
     call.first = static_cast<std::uint64_t>(row.hashed / shape->hash_tokens);
     for (; row.hashed + shape->hash_tokens <= row.known;
-         row.hashed += shape->hash_tokens)
+         row.hashed += shape->hash_tokens) {
       call.hashes.push_back(tokens.hash(id, row.hashed + shape->hash_tokens));
+      for (auto at = row.hashed; at < row.hashed + shape->hash_tokens; ++at)
+        call.token_ids.push_back(
+          static_cast<std::int32_t>(tokens.prefix(id, at) & 0xffff));
+    }
     if (call.hashes.empty())
       return;
     for (group_id g = 0; g < shape->groups.size(); ++g)
@@ -493,8 +525,13 @@ struct test_system::state {
   step_id last_step = 0;
   ticket_id ticket = 0;
   bool compute_held = false;
+  bool queued = false;
+  bool pending_work = false;
 
+  /// Answers that no call has taken yet.
   std::vector<engine_event> heard;
+  /// All that the engine heard.
+  std::vector<std::string> log;
   std::vector<std::string> news;
   std::vector<std::string> wrong;
   msg::snapshot_answer snapshot;
@@ -526,6 +563,16 @@ test_system::test_system(system_config config)
   // nop
 }
 
+test_system::test_system(const options& opts, std::uint64_t slots)
+  : test_system([&] {
+      auto out = system_config{};
+      out.opts = opts;
+      out.slots.assign(opts.ranks, slots);
+      return out;
+    }()) {
+  // nop
+}
+
 test_system::~test_system() = default;
 
 // -- the engine
@@ -554,7 +601,9 @@ std::optional<token_count> test_system::lookup(request_id id,
   st_->tell(msg::lookup{++st_->ticket, {{id, local, row.known}}});
   const auto answer = st_->take_answer<lookup_answer>();
   if (answer.hits.size() != 1) {
-    ADD_FAILURE() << "one row asked, " << answer.hits.size() << " answered";
+    if (!st_->queued)
+      ADD_FAILURE() << "one row asked, " << answer.hits.size() << " answered";
+    row.local = row.computed = local;
     return std::nullopt;
   }
   const auto& hit = answer.hits.front();
@@ -651,6 +700,24 @@ void test_system::set_computed(request_id id, token_count tokens) {
   st_->rows.at(id).computed = tokens;
 }
 
+void test_system::queue_calls() {
+  st_->queued = true;
+}
+
+void test_system::run_shuffled(std::uint32_t seed) {
+  auto random = std::minstd_rand{seed};
+  while (st_->world.ready() > 0)
+    st_->world.step(random() % st_->world.ready());
+}
+
+const std::vector<std::string>& test_system::heard() const {
+  return st_->log;
+}
+
+bool test_system::pending_work() const {
+  return st_->pending_work;
+}
+
 std::vector<std::string> test_system::notices() {
   return std::exchange(st_->news, {});
 }
@@ -662,7 +729,8 @@ std::vector<std::string> test_system::events() {
     for (const auto& chunk : event.stored)
       out.push_back("stored " + st_->key_name(chunk.key) + " behind "
                     + (chunk.parent ? st_->key_name(*chunk.parent) : "none")
-                    + " size " + std::to_string(chunk.tokens));
+                    + ", " + std::to_string(chunk.token_ids.size()) + " of "
+                    + std::to_string(chunk.tokens) + " tokens");
     for (const auto& key : event.removed)
       out.push_back("removed " + st_->key_name(key));
   }
@@ -682,11 +750,11 @@ void test_system::end_compute() {
   st_->world.run();
 }
 
-bool test_system::computes() const {
-  return std::all_of(st_->ranks.begin(), st_->ranks.end(),
-                     [this](const rank_part& part) {
-                       return part.last_ready == st_->last_step;
-                     });
+bool test_system::computes(std::optional<rank_id> rank) const {
+  for (rank_id r = 0; r < st_->ranks.size(); ++r)
+    if ((!rank || *rank == r) && st_->ranks[r].last_ready != st_->last_step)
+      return false;
+  return true;
 }
 
 void test_system::done(job_id job, const ending& how) {

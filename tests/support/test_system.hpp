@@ -75,10 +75,7 @@ class test_system {
 public:
   explicit test_system(system_config config);
 
-  explicit test_system(options opts, std::uint64_t slots = 64)
-    : test_system(system_config{opts, std::vector(opts.ranks, slots), {}}) {
-    // nop
-  }
+  explicit test_system(const options& opts, std::uint64_t slots = 64);
 
   test_system(const test_system&) = delete;
 
@@ -136,10 +133,25 @@ public:
   /// Overrides what the next calls say.
   void set_computed(request_id id, token_count tokens);
 
+  /// From now on calls only enter the scheduler's mailbox, and their answers
+  /// are empty.
+  void queue_calls();
+
+  /// Lets actors handle one message after the other, in an order that `seed`
+  /// chooses, until none is left.
+  void run_shuffled(std::uint32_t seed);
+
+  /// All that the engine has heard since the start, in order.
+  [[nodiscard]] const std::vector<std::string>& heard() const;
+
+  /// Some job was in flight when the last step was planned.
+  [[nodiscard]] bool pending_work() const;
+
   /// What came unasked since the last call, e.g. "load_done R 1".
   [[nodiscard]] std::vector<std::string> notices();
 
-  /// Events of the cache since the last call, e.g. "stored R#0".
+  /// Events of the cache since the last call, e.g. "stored R#1 behind R#0, 4 of
+  /// 4 tokens" or "removed R#1".
   [[nodiscard]] std::vector<std::string> events();
 
   // -- rank side and device
@@ -151,8 +163,8 @@ public:
   /// Ends the oldest step whose compute may go on, on every rank.
   void end_compute();
 
-  /// Compute of the last step may go on, on every rank.
-  [[nodiscard]] bool computes() const;
+  /// Compute of the last step may go on, on every rank or on one.
+  [[nodiscard]] bool computes(std::optional<rank_id> rank = std::nullopt) const;
 
   /// Ends a copy. A store that waits for the next step is submitted by the
   /// workers' idle rule first.
