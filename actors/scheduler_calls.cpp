@@ -380,8 +380,7 @@ void scheduler_state::on(msg::load_prepared& x) {
     auto failed = core::tracked_job{};
     failed.work = std::move(work);
     failed.work.id = jobs.skip_id();
-    failed.first_failed_row
-      = static_cast<std::uint32_t>(x.grant.absent.value_or(0));
+    failed.first_failed_row = 0; // Nothing of it was copied.
     if (x.grant.ok())
       self->send(cache, msg::complete_job{job_kind::load, failed.keys(), false,
                                           false, {}});
