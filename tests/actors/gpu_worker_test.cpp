@@ -609,17 +609,20 @@ TEST_F(GpuWorker, S12DropsAPlanOutOfOrderAndFailsItsJobs) {
   EXPECT_THAT(take_ready(), ElementsAre(1, 2));
 }
 
-TEST_F(GpuWorker, S12DropsStoresOfAnotherStepAndASecondLotOfThem) {
+TEST_F(GpuWorker, S12DropsStoresOfAnEarlierStepAndFailsThem) {
   start();
   tell(stores(1, {1}));
   run_step(begin(2));
   tell(stores(1, {2}));
   tell(stores(2, {3}));
-  tell(stores(2, {4}));
-  EXPECT_EQ(state().order_errors, 3u);
-  EXPECT_THAT(take_reports(), ElementsAre("1 failed", "2 failed", "4 failed"));
+  EXPECT_EQ(state().order_errors, 2u);
+  EXPECT_THAT(take_reports(), ElementsAre("1 failed", "2 failed"));
   tell(begin(3));
   EXPECT_THAT(take_asked(), ElementsAre("submit 3"));
+  // It will have its own report (S9).
+  tell(stores(2, {3}));
+  EXPECT_EQ(state().order_errors, 3u);
+  EXPECT_THAT(take_reports(), IsEmpty());
 }
 
 TEST_F(GpuWorker, S12TellsTheRankThatAnEndIsOutOfOrder) {
@@ -696,6 +699,22 @@ TEST_F(GpuWorker, S13DoesNotHurryWhatTheNextStepHasTaken) {
   EXPECT_THAT(take_asked(), IsEmpty());
   world.advance(1ms);
   EXPECT_THAT(take_asked(), ElementsAre("submit 2"));
+}
+
+TEST_F(GpuWorker, S13TakesWhatIsPlannedAfterAStepWithoutAnother) {
+  start();
+  run_step(begin(1));
+  tell(stores(1, {1}));
+  world.advance(4ms);
+  tell(stores(1, {2}));
+  world.advance(4ms);
+  EXPECT_THAT(take_asked(), IsEmpty());
+  world.advance(1ms);
+  EXPECT_THAT(take_asked(), ElementsAre("submit 1 2"));
+  tell(stores(1, {3}));
+  tell(begin(2));
+  EXPECT_THAT(take_asked(), ElementsAre("submit 3"));
+  EXPECT_EQ(state().order_errors, 0u);
 }
 
 TEST_F(GpuWorker, S13ArmsATimerOnlyWhileSomethingIsDue) {
@@ -807,6 +826,23 @@ TEST_F(GpuWorker, TakesAPlanThatTheEngineCarries) {
   tell(msg::await_step{2, second});
   EXPECT_THAT(take_asked(), ElementsAre("submit 1", "submit 2 4", "fence 2 4"));
   EXPECT_THAT(rank.failures, IsEmpty());
+}
+
+TEST_F(GpuWorker, KeepsStoresThatOvertakeThePlanTheEngineCarries) {
+  start();
+  run_step(begin(1));
+  tell(stores(2, {3}));
+  tell(msg::await_step{
+    2, encode_plan(world.system(), begin(2, {1}), stores(2, {2}))});
+  EXPECT_THAT(take_asked(), ElementsAre("submit 1"));
+  tell(msg::end_step{2, {}});
+  tell(stores(3, {4}));
+  tell(begin(3));
+  EXPECT_THAT(take_asked(), ElementsAre("submit 2 3"));
+  tell(stores(4, {5}));
+  tell(msg::unregister_kv{});
+  EXPECT_THAT(take_reports(), ElementsAre("4 failed", "5 failed"));
+  EXPECT_EQ(state().order_errors, 0u);
 }
 
 TEST_F(GpuWorker, WaitsForTheSchedulersPlanIfTheEngineCarriesNone) {

@@ -446,7 +446,7 @@ TEST(Order, S13_what_was_planned_without_a_step_is_flushed_by_the_next_one) {
 
 // Off until a worker takes the stores of an idle plan behind those of its step.
 TEST(Order,
-     DISABLED_S13_a_finish_is_planned_after_a_step_that_had_stores_of_its_own) {
+     S13_a_finish_is_planned_after_a_step_that_had_stores_of_its_own) {
   auto opts = plain_options();
   opts.idle_delay = 5ms;
   auto sys = test_system{opts};
