@@ -94,6 +94,7 @@ void play(const std::string& path, const command& cmd, totals& sum) {
   const auto outcome = replay(file.value(), options_of(cmd));
   for (const auto& text : outcome.mismatches)
     std::cout << text << '\n';
+  std::cout.flush();
   sum.mismatches += outcome.mismatches.size();
   add(sum.handled, outcome.handled);
 }

@@ -29,10 +29,10 @@ bool names(const std::vector<job>& jobs, job_id id) {
 
 void rank_ledger::take(const std::vector<rank_log::device_order>& orders) {
   for (const auto& order : orders)
-    std::visit([this](const auto& x) { take(x); }, order);
+    std::visit([this](const auto& x) { note(x); }, order);
 }
 
-void rank_ledger::take(const msg::submit_jobs& order) {
+void rank_ledger::note(const msg::submit_jobs& order) {
   for (const auto& x : order.jobs) {
     if (!jobs_.emplace(x.id, x).second)
       complain(x.id, "was handed over twice (S4)");
@@ -43,7 +43,7 @@ void rank_ledger::take(const msg::submit_jobs& order) {
   }
 }
 
-void rank_ledger::take(const msg::make_fence& order) {
+void rank_ledger::note(const msg::make_fence& order) {
   fences_.push_back(order);
   for (const auto id : order.jobs)
     if (!handed_over(id) && !reported(id))

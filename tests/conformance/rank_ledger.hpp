@@ -54,8 +54,8 @@ public:
   }
 
 private:
-  void take(const msg::submit_jobs& order);
-  void take(const msg::make_fence& order);
+  void note(const msg::submit_jobs& order);
+  void note(const msg::make_fence& order);
   void check_jobs(const step_plan& plan, const std::set<job_id>& flush);
   void check_fence(const step_plan& plan, const std::set<job_id>& flush);
   void check_same(const job& planned);

@@ -15,9 +15,10 @@
 #include <caf/scheduler/test_coordinator.hpp>
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <unordered_map>
-#include <vector>
+#include <utility>
 
 namespace kvtide::conformance {
 
@@ -66,6 +67,7 @@ struct stage::impl {
     const auto* type = content.empty() ? nullptr : content.type(0).second;
     if (type == nullptr)
       return true; // CAF's own.
+    seen.insert(caf::strong_actor_ptr{actor.ctrl()});
     const auto handler = handler_name{kind_of(actor), name_of(*type)};
     ++handled[handler];
     if (cfg.on_message)
@@ -101,7 +103,10 @@ struct stage::impl {
   caf::actor_system_config system_config;
   std::unique_ptr<caf::actor_system> system;
   caf::scheduler::test_coordinator* coordinator = nullptr;
-  std::vector<caf::actor> actors;
+  /// Everybody who was spawned here or ever got a message. An actor of which
+  /// others only forget the handle stays alive, so that it is found; it ends
+  /// when it is told to.
+  std::set<caf::strong_actor_ptr> seen;
   std::unordered_map<const std::type_info*, std::string> names;
   traffic handled;
 };
@@ -113,10 +118,11 @@ stage::stage(config cfg) : impl_(std::make_unique<impl>(std::move(cfg))) {
 stage::~stage() {
   impl_->cfg.stub.reset();
   impl_->cfg.on_message = nullptr;
-  for (const auto& actor : impl_->actors)
-    caf::anon_send_exit(actor, caf::exit_reason::kill);
-  impl_->actors.clear();
+  for (const auto& actor : std::exchange(impl_->seen, {}))
+    caf::anon_send_exit(caf::actor_cast<caf::actor>(actor),
+                        caf::exit_reason::kill);
   (void)impl_->run();
+  impl_->seen.clear();
 }
 
 caf::actor_system& stage::system() {
@@ -140,8 +146,8 @@ const traffic& stage::handled() const noexcept {
   return impl_->handled;
 }
 
-void stage::keep(caf::actor handle) {
-  impl_->actors.push_back(std::move(handle));
+void stage::keep(caf::strong_actor_ptr actor) {
+  impl_->seen.insert(std::move(actor));
 }
 
 } // namespace kvtide::conformance

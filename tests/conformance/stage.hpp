@@ -4,8 +4,8 @@
 
 #include "tests/conformance/traffic.hpp"
 
-#include <caf/actor.hpp>
 #include <caf/actor_cast.hpp>
+#include <caf/actor_control_block.hpp>
 #include <caf/actor_system.hpp>
 #include <caf/send.hpp>
 
@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 namespace kvtide::conformance {
@@ -47,7 +48,7 @@ public:
   template <class Function, class... Ts>
   auto spawn(Function function, Ts&&... xs) {
     auto handle = system().spawn(function, std::forward<Ts>(xs)...);
-    keep(caf::actor_cast<caf::actor>(handle));
+    keep(caf::actor_cast<caf::strong_actor_ptr>(handle));
     return handle;
   }
 
@@ -64,7 +65,8 @@ public:
   /// Lets time pass, then does as `run`.
   [[nodiscard]] bool advance(std::chrono::nanoseconds span);
 
-  /// Actors that live, whoever spawned them.
+  /// Actors that live, whoever spawned them. One that had a message counts
+  /// until it ends by itself, also if nobody else knows it any more.
   [[nodiscard]] std::size_t actors() const;
 
   [[nodiscard]] const traffic& handled() const noexcept;
@@ -72,7 +74,7 @@ public:
 private:
   struct impl;
 
-  void keep(caf::actor handle);
+  void keep(caf::strong_actor_ptr actor);
 
   std::unique_ptr<impl> impl_;
 };

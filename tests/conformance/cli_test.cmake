@@ -1,0 +1,83 @@
+# Runs kvtide-conformance on files that are wrong in one way each, and compares
+# exit code and output.
+#
+#   cmake -D PROGRAM=<kvtide-conformance> -D SCRATCH=<folder> -P cli_test.cmake
+
+cmake_minimum_required(VERSION 3.25)
+
+file(REMOVE_RECURSE "${SCRATCH}")
+file(MAKE_DIRECTORY "${SCRATCH}/empty" "${SCRATCH}/two words/deep")
+
+set(config [=[{"op":"config","name":"x","level":"host_pool","host_chunks":2,"policy":"lru","store_threshold":1}]=])
+set(last_line "files=[0-9]+ lines=[0-9]+ mismatches=[0-9]+\n$")
+
+# Runs the program and demands an exit code and a regular expression that one of
+# its two outputs matches.
+function(demand code pattern)
+  execute_process(
+    COMMAND "${PROGRAM}" ${ARGN}
+    RESULT_VARIABLE got
+    OUTPUT_VARIABLE out
+    ERROR_VARIABLE err
+    TIMEOUT 60)
+  if(NOT "${got}" STREQUAL "${code}")
+    message(SEND_ERROR "${ARGN}: exit code ${got}, want ${code}\n${out}${err}")
+  elseif(NOT "${out}" MATCHES "${pattern}" AND NOT "${err}" MATCHES "${pattern}")
+    message(SEND_ERROR "${ARGN}: want ${pattern}, got\n${out}${err}")
+  endif()
+endfunction()
+
+# The same for a file of these lines.
+function(demand_of_file code pattern)
+  list(JOIN ARGN "\n" text)
+  file(WRITE "${SCRATCH}/case.jsonl" "${text}\n")
+  demand(${code} "${pattern}" "${SCRATCH}/case.jsonl")
+endfunction()
+
+# -- files ---------------------------------------------------------------------
+
+demand_of_file(
+  0 "files=1 lines=2 mismatches=0\n$" "${config}"
+  [=[{"op":"lookup_key","key":"00/0","expect":{"result":"miss"}}]=])
+demand_of_file(
+  1 "case.jsonl:2: lookup_key: result: got \"miss\", want \"hit\"\n"
+  "${config}" [=[{"op":"lookup_key","key":"00/0","expect":{"result":"hit"}}]=])
+demand_of_file(1 "files=1 lines=2 mismatches=1\n$" "${config}"
+               [=[{"op":"take_events","expect":{"events":[{"removed":[]}]}}]=])
+demand_of_file(2 "case.jsonl:2: unknown field 'colour'\n" "${config}"
+               [=[{"op":"touch","keys":[],"colour":1}]=])
+demand_of_file(2 "case.jsonl:2: unknown op 'jump' for level 'host_pool'\n"
+               "${config}" [=[{"op":"jump"}]=])
+demand_of_file(2 "case.jsonl:2: no field 'keys'\n" "${config}"
+               [=[{"op":"touch"}]=])
+demand_of_file(2 "case.jsonl:2: 'keys' is number, want a list\n" "${config}"
+               [=[{"op":"touch","keys":1}]=])
+demand_of_file(2 "case.jsonl:2: a second config\n" "${config}" "${config}")
+demand_of_file(2 "case.jsonl:2: parse error" "${config}"
+               [=[{"op":"touch","keys":]=])
+demand_of_file(2 "case.jsonl:1: the first line must be the config\n"
+               [=[{"op":"reset"}]=])
+demand_of_file(2 "files=0 lines=0 mismatches=0\n$" "")
+
+# -- paths ---------------------------------------------------------------------
+
+file(WRITE "${SCRATCH}/two words/deep/b.jsonl" "${config}\n")
+file(WRITE "${SCRATCH}/two words/a.jsonl" "${config}")
+file(WRITE "${SCRATCH}/two words/NOTE.md" "Not a vector.\n")
+demand(0 "files=2 lines=2 mismatches=0\n$" "${SCRATCH}/two words")
+demand(0 "a.jsonl: x, 1 lines\n.*b.jsonl: x, 1 lines\n.*${last_line}" --list
+       "${SCRATCH}/two words")
+demand(0 "driver_scheduler -> cache_manager: open_pool\n.*${last_line}" --trace
+       "${SCRATCH}/two words/a.jsonl")
+demand(2 "missing: does not exist\n" "${SCRATCH}/missing")
+demand(2 "empty: has no .*jsonl file in it\n" "${SCRATCH}/empty")
+if(EXISTS /dev/null)
+  demand(2 "/dev/null: is neither a file nor a directory\n" /dev/null)
+endif()
+
+# -- options -------------------------------------------------------------------
+
+demand(2 "PATH is required")
+demand(0 "Exit code: 0 if all answers are as expected" --help)
+demand(2 "--colour" --colour "${SCRATCH}/two words")
+demand(2 "--delivery" --delivery pigeon "${SCRATCH}/two words")
