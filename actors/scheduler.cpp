@@ -80,6 +80,9 @@ void scheduler_state::empty_tables(request_id id, request_row& row) {
   row.update.appended.clear();
   row.update.cleared.clear();
   row.has_table = false;
+  if (std::exchange(row.refused, false)) // R5: only who has blocks waits.
+    refused.erase(std::remove(refused.begin(), refused.end(), id),
+                  refused.end());
   for (group_id g = 0; g < row.sliding.size(); ++g) {
     for (std::size_t i = 0; i < row.sliding[g].size(); ++i)
       sliding.remove(row.sliding[g][i], id, g, i);

@@ -343,7 +343,8 @@ struct scheduler_state {
   nanoseconds_t now = 0;
   /// When `finishing` is planned without a step (S13).
   nanoseconds_t idle_due = never;
-  bool timer_armed = false;
+  /// When `timer` messages that are under way will arrive, ascending.
+  std::vector<nanoseconds_t> armed;
 
   struct stop_call {
     ticket_id ticket = 0;

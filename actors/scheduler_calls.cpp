@@ -8,6 +8,8 @@
 
 #include <caf/actor_cast.hpp>
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -162,6 +164,11 @@ void scheduler_state::start(msg::finish& x) {
   }
   auto* row = find(x.call.request);
   if (row != nullptr && !row->wish.ending) {
+    if (x.call.reason > finish_reason::ignored
+        && logged_errors.insert("reason").second) // R2
+      spdlog::warn("scheduler: {} ended for reason {}, which is unknown; only "
+                   "its computed tokens are stored",
+                   name_of(x.call.request), static_cast<int>(x.call.reason));
     row->wish.ending = x.call.reason;
     row->wish.known = x.call.known;
     row->wish.computed = x.call.computed;

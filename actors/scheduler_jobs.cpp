@@ -268,16 +268,17 @@ nanoseconds_t scheduler_state::own_due() const {
 }
 
 void scheduler_state::arm_timer() {
-  if (timer_armed || opts.device == device_kind::host_virtual
-      || own_due() == never)
+  const auto due = own_due();
+  if (opts.device == device_kind::host_virtual || due == never
+      || (!armed.empty() && armed.front() <= due))
     return;
-  timer_armed = true;
-  const auto wait = std::max<nanoseconds_t>(0, own_due() - clock_now());
+  armed.insert(armed.begin(), due);
+  const auto wait = std::max<nanoseconds_t>(0, due - clock_now());
   self->delayed_send(self, std::chrono::nanoseconds{wait}, msg::timer{});
 }
 
 void scheduler_state::on_timer() {
-  timer_armed = false;
+  armed.erase(armed.begin());
   if (!finishing.empty() && idle_due <= clock_now())
     push(idle_plan{});
   maybe_stopped();

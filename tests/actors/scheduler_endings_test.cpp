@@ -54,8 +54,7 @@ struct end_state {
   token_count computed;
   /// What is left of the block table.
   std::size_t blocks;
-  // -- expected
-  // ----------------------------------------------------------------
+  // -- expected ---------------------------------------------------------------
   token_count intent;
   /// Chunks that could be stored if all known tokens were wanted: the same
   /// whatever the reason.

@@ -266,8 +266,7 @@ TEST(Hazards, LDL_08_a_shorter_host_hit_is_no_hit) {
   EXPECT_EQ(sys.step({{{R, 4, {{4, 5, 6, 7}}}}, {}}), "S1{R#2<-6,R#3<-7}");
 }
 
-// -- TOC, LIV, LEK
-// --------------------------------------------------------------
+// -- TOC, LIV, LEK ------------------------------------------------------------
 
 TEST(Hazards, TOC_01_what_a_lookup_promised_is_what_the_load_gets) {
   auto sys = test_system{plain_options(), 2};
@@ -327,8 +326,7 @@ TEST(Hazards, LEK_01_a_promise_ends_with_its_request) {
   EXPECT_EQ(sys.step({{{Q, 8, {{3, 4}}}}, {}}), "S1{Q#0<-3,Q#1<-4}");
 }
 
-// -- GEO, HYB
-// -------------------------------------------------------------------
+// -- GEO, HYB -----------------------------------------------------------------
 
 TEST(Hazards, GEO_01_a_load_enters_its_first_chunk_where_the_device_ends) {
   auto opts = plain_options();
@@ -428,8 +426,7 @@ TEST(Hazards, POL_06_a_chunk_that_is_being_stored_is_not_stored_again) {
   EXPECT_EQ(sys.lookup(Z), 4);
 }
 
-// -- AGG, FAI
-// -------------------------------------------------------------------
+// -- AGG, FAI -----------------------------------------------------------------
 
 TEST(Hazards, AGG_01_a_job_is_complete_when_all_ranks_reported) {
   auto opts = plain_options();
@@ -510,8 +507,7 @@ TEST(Hazards, FAI_03_every_job_has_one_terminal_report) {
   EXPECT_EQ(sys.counters().free_slots, 110u);
 }
 
-// -- RST, EVT
-// -------------------------------------------------------------------
+// -- RST, EVT -----------------------------------------------------------------
 
 TEST(Hazards, RST_01_after_a_reset_a_request_is_not_deferred_for_old_jobs) {
   auto sys = test_system{plain_options()};
@@ -552,8 +548,7 @@ TEST(Hazards, EVT_01_events_say_what_is_where_after_it_is_there) {
   EXPECT_THAT(sys.events(), ElementsAre("removed R#1"));
 }
 
-// -- DRN, API, PRF, CNT
-// -----------------------------------------------------------
+// -- DRN, API, PRF, CNT -------------------------------------------------------
 
 TEST(Hazards, DRN_01_the_last_request_is_stored_by_empty_steps) {
   auto sys = test_system{plain_options()};

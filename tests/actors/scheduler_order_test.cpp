@@ -93,8 +93,7 @@ TEST(Order, S1_outcomes_wait_in_the_same_queue_as_calls) {
   }
 }
 
-// -- S2 to S6
-// -------------------------------------------------------------------
+// -- S2 to S6 -----------------------------------------------------------------
 
 TEST(Order, S2_a_finished_request_lives_until_its_tail_and_its_jobs_are_over) {
   auto sys = test_system{plain_options()};
@@ -220,8 +219,7 @@ TEST(Order, S6_a_step_begins_when_compute_of_the_one_before_is_enqueued) {
   EXPECT_THAT(sys.wrong_bytes(), IsEmpty());
 }
 
-// -- S7 to S9
-// -------------------------------------------------------------------
+// -- S7 to S9 -----------------------------------------------------------------
 
 TEST(Order, S7_blocks_of_a_load_stay_reserved_until_they_are_released) {
   for (auto rules : {rule_set::reference, rule_set::safe}) {
@@ -325,8 +323,7 @@ TEST(Order, S9_a_lost_rank_degrades_the_cache_until_it_is_back) {
   EXPECT_EQ(sys.step({{{Q, 1, {}}}, {}}), "S2{Q#0<-7,Q#1<-8}");
 }
 
-// -- S10 to S13
-// -----------------------------------------------------------------
+// -- S10 to S13 ---------------------------------------------------------------
 
 TEST(Order, S10_plans_to_all_ranks_are_byte_identical) {
   auto sys = test_system{with_ranks(3)};
@@ -444,9 +441,7 @@ TEST(Order, S13_what_was_planned_without_a_step_is_flushed_by_the_next_one) {
   EXPECT_THAT(sys.wrong_bytes(), IsEmpty());
 }
 
-// Off until a worker takes the stores of an idle plan behind those of its step.
-TEST(Order,
-     S13_a_finish_is_planned_after_a_step_that_had_stores_of_its_own) {
+TEST(Order, S13_a_finish_is_planned_after_a_step_that_had_stores_of_its_own) {
   auto opts = plain_options();
   opts.idle_delay = 5ms;
   auto sys = test_system{opts};
@@ -488,6 +483,38 @@ TEST(Order, shutdown_says_what_is_in_flight_at_its_deadline) {
   EXPECT_THAT(sys.heard(), Not(Contains(::testing::HasSubstr("done ["))));
   sys.pass(1ms);
   EXPECT_THAT(sys.heard(), Contains(::testing::HasSubstr("done [0]")));
+}
+
+// A finish that comes after the shutdown does not wait for its deadline.
+TEST(Order, S13_a_finish_is_planned_in_time_whatever_timer_is_armed) {
+  auto opts = plain_options();
+  opts.idle_delay = 5ms;
+  auto sys = test_system{opts};
+  sys.add(R, 7);
+  (void)sys.step({{{R, 7, {{1, 2}}}}, {}});
+  (void)sys.step({{{R, 1, {}}}, {}});
+  sys.out(R, 2);
+  sys.shutdown(10s);
+  (void)sys.finish(R, finish_reason::stop);
+  sys.pass(5ms);
+  EXPECT_THAT(sys.jobs(), ElementsAre(0u, 1u));
+  sys.done({0, 1});
+  EXPECT_THAT(sys.heard(), Contains(::testing::HasSubstr("done []")));
+}
+
+TEST(Order, a_truncated_request_flushes_stores_of_what_is_rewritten) {
+  auto sys = test_system{plain_options()};
+  sys.add(R, 12);
+  EXPECT_EQ(sys.step({{{R, 8, {{1, 2, 3}}}}, {}}), "S0{R#0<-1,R#1<-2}");
+  EXPECT_EQ(sys.step({{{R, 4, {}}}, {}}), "S1{R#2<-3}");
+  sys.truncate(R, 9);
+  EXPECT_THAT(sys.next(R), ElementsAre(2u));
+  EXPECT_EQ(sys.step(), "flush{1}");
+  sys.truncate(R, 5);
+  EXPECT_THAT(sys.next(R), ElementsAre(1u));
+  EXPECT_EQ(sys.step(), "flush{0,1}");
+  sys.truncate(R, 6);
+  EXPECT_THAT(sys.notices(), ElementsAre("failed R invalid_argument"));
 }
 
 } // namespace

@@ -8,8 +8,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -104,6 +108,20 @@ TEST(Rules, R2_an_error_and_an_unknown_reason_store_computed_tokens_only) {
     EXPECT_EQ(tail(reference, reason), "S1{R#1<-2,R#2<-3} wrong");
     EXPECT_EQ(tail(safe, reason), "-");
   }
+}
+
+TEST(Rules, R2_an_unknown_reason_is_logged) {
+  auto text = std::ostringstream{};
+  const auto before = spdlog::default_logger();
+  spdlog::set_default_logger(std::make_shared<spdlog::logger>(
+    "test", std::make_shared<spdlog::sinks::ostream_sink_st>(text)));
+  {
+    auto sys = test_system{plain_options(safe)};
+    sys.add(R, 4);
+    (void)sys.finish(R, static_cast<finish_reason>(99));
+  }
+  spdlog::set_default_logger(before);
+  EXPECT_THAT(text.str(), ::testing::HasSubstr("reason 99"));
 }
 
 TEST(Rules, R3_a_preempted_request_has_no_block_table) {
@@ -222,6 +240,19 @@ TEST(Rules, R5_refused_requests_are_offered_again_first_and_in_their_order) {
   EXPECT_EQ(later(safe), "S2{B#0<-6} S3{A#0<-7}") << "C came last";
 }
 
+TEST(Rules, R5_a_request_that_lost_its_blocks_waits_no_longer) {
+  auto sys = test_system{plain_options(safe), 1};
+  keep(sys, P, {{1}}, 4);
+  sys.add(Z, 5, {P, 4});
+  EXPECT_EQ(sys.lookup(Z), 4);
+  sys.add(R, 4);
+  EXPECT_EQ(sys.step({{{R, 4, {{2}}}}, {}}), "-");
+  sys.decline(sys.promise(Z)); // Room, but R has just lost its blocks.
+  EXPECT_EQ(sys.step({{}, {R}}), "-");
+  EXPECT_EQ(sys.lookup(R), 0);
+  EXPECT_EQ(sys.step({{{R, 4, {{3}}}}, {}}), "S1{R#0<-3}");
+}
+
 TEST(Rules, R5_a_finished_request_is_offered_once) {
   auto sys = test_system{plain_options(safe), 1};
   sys.add(R, 8);
@@ -297,8 +328,7 @@ TEST(Rules, R7_what_is_ready_is_answered_and_own_jobs_are_not_counted) {
     ASSERT_EQ(sys.lookup(Q), defer);
 }
 
-// -- what fails
-// -----------------------------------------------------------------
+// -- what fails ---------------------------------------------------------------
 
 // FAI-01, part 3
 TEST(Rules, R8_a_failed_store_is_offered_again_twice) {
@@ -397,8 +427,7 @@ TEST(Rules, R8_where_a_copy_may_still_run_new_blocks_are_used) {
   EXPECT_EQ(sys.counters().pinned_slots, 0u);
 }
 
-// -- reset
-// ----------------------------------------------------------------------
+// -- reset --------------------------------------------------------------------
 
 TEST(Rules, R9_a_reset_does_not_revive_blocks_that_left_a_window) {
   const auto after = [](rule_set rules) {
@@ -470,8 +499,7 @@ TEST(Rules, R10_bad_reports_and_lists_are_counted_and_ignored) {
   }
 }
 
-// -- what is kept
-// -----------------------------------------------------------------
+// -- what is kept -------------------------------------------------------------
 
 // TOC-01
 TEST(Rules, R11_what_a_lookup_promised_is_what_the_load_gets) {
@@ -620,8 +648,7 @@ TEST(Rules, R12_a_hundred_decode_steps_are_one_access) {
   EXPECT_EQ(order(safe), "R#25");
 }
 
-// -- what is found
-// ----------------------------------------------------------------
+// -- what is found ------------------------------------------------------------
 
 /// A full group with chunks of 4 and a window of 8 with chunks of 8, of which
 /// the host has R#0/0 to R#2/0 and R#1/1.

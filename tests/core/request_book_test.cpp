@@ -120,8 +120,7 @@ TEST(RequestBook, ForgetsKeysBeyondATruncation) {
   EXPECT_EQ(it.book.views()[1].hash(1), hash(101));
 }
 
-// -- stores
-// ---------------------------------------------------------------------
+// -- stores -------------------------------------------------------------------
 
 TEST(RequestBook, OffersGroupsInOrderAndChunksAscending) {
   auto it = book_of{shape_of({{4}, {8}})};
@@ -219,8 +218,7 @@ TEST(RequestBook, NamesTheTokensOfAChunk) {
   EXPECT_THAT(it.book.plan_store(12, {0}).candidates[2].token_ids, IsEmpty());
 }
 
-// -- loads
-// ------------------------------------------------------------------------
+// -- loads --------------------------------------------------------------------
 
 /// "chunk/group [blocks]" per row, then the first blocks.
 std::vector<std::string> text_of(const load_plan& plan) {
@@ -281,8 +279,7 @@ TEST(RequestBook, NamesAChunkWithoutAKeyByAKeyThatNobodyHas) {
   EXPECT_EQ(plan.rows[1].key.hash, prefix_hash{});
 }
 
-// -- the clamp
-// ----------------------------------------------------------------------
+// -- the clamp ----------------------------------------------------------------
 
 RC_GTEST_PROP(RequestBook, NeverOffersMoreThanItHas, ()) {
   const auto per_chunk = *rc::gen::inRange(1, 4);

@@ -57,6 +57,8 @@ struct rank_part {
   std::vector<std::string> device_log;
   /// With the device, by id.
   std::map<job_id, job> copies;
+  /// Copies that the device must end before another one starts.
+  std::map<job_id, std::set<job_id>> before;
   std::set<job_id> late;
   std::deque<msg::make_fence> fences;
   std::vector<std::string> plans;
@@ -65,8 +67,7 @@ struct rank_part {
   step_id last_ready = 0;
 };
 
-// -- the engine's book
-// ----------------------------------------------------------
+// -- the engine's book --------------------------------------------------------
 
 struct engine_row {
   token_count prompt = 0;
@@ -109,14 +110,20 @@ std::string joined(const Range& what, const char* between) {
   return out;
 }
 
+bool share_a_slot(const job& x, const job& y) {
+  return std::any_of(x.rows.begin(), x.rows.end(), [&](const job_row& a) {
+    return std::any_of(y.rows.begin(), y.rows.end(),
+                       [&](const job_row& b) { return a.slot == b.slot; });
+  });
+}
+
 const char* name_of(ec code) {
   return to_string(code);
 }
 
 } // namespace
 
-// -- state
-// ----------------------------------------------------------------------
+// -- state --------------------------------------------------------------------
 
 struct test_system::state {
   explicit state(system_config cfg) : config(std::move(cfg)) {
@@ -147,8 +154,7 @@ struct test_system::state {
     }
   }
 
-  // -- what the neighbours do
-  // ------------------------------------------------------
+  // -- what the neighbours do -------------------------------------------------
 
   static engine_actor::behavior_type
   play_engine(engine_actor::stateful_pointer<part_state>, state* st) {
@@ -221,7 +227,11 @@ struct test_system::state {
       },
       [=, &part](const msg::tick& x) { self->send(part.worker, x); },
       [=](const msg::worker_ready& x) { self->send(st->scheduler, x); },
-      [=](const msg::transfer_done& x) { self->send(st->scheduler, x); },
+      [=, &part](const msg::transfer_done& x) {
+        if (x.status == job_status::late)
+          part.late.insert(x.job);
+        self->send(st->scheduler, x);
+      },
       [=](const msg::ticked& x) { self->send(st->scheduler, x); },
     };
   }
@@ -260,6 +270,10 @@ struct test_system::state {
         auto ids = std::vector<job_id>{};
         for (const auto& work : x.jobs) {
           ids.push_back(work.id);
+          part.before[work.id] = {x.after.begin(), x.after.end()};
+          for (const auto& [id, other] : part.copies)
+            if (share_a_slot(work, other))
+              part.before[work.id].insert(id); // S8
           if (!part.copies.emplace(work.id, work).second)
             ADD_FAILURE() << "job " << work.id << " came twice";
         }
@@ -280,8 +294,7 @@ struct test_system::state {
     };
   }
 
-  // -- ranks
-  // -----------------------------------------------------------------------
+  // -- ranks ------------------------------------------------------------------
 
   void start_rank(rank_id rank, std::uint64_t slots) {
     auto& part = ranks[rank];
@@ -347,8 +360,7 @@ struct test_system::state {
     return true;
   }
 
-  // -- the engine
-  // ------------------------------------------------------------------
+  // -- the engine -------------------------------------------------------------
 
   template <class Message>
   void tell(Message message) {
@@ -460,8 +472,7 @@ struct test_system::state {
     return call;
   }
 
-  // -- names
-  // -----------------------------------------------------------------------
+  // -- names ------------------------------------------------------------------
 
   chunk_key key_of(request_id id, group_id group, std::size_t chunk) {
     const auto end
@@ -511,8 +522,7 @@ struct test_system::state {
     return parts.empty() ? "-" : joined(parts, " ");
   }
 
-  // -- members
-  // ---------------------------------------------------------------------
+  // -- members ----------------------------------------------------------------
 
   system_config config;
   std::shared_ptr<const core::layout> shape;
@@ -575,8 +585,7 @@ test_system::test_system(const options& opts, std::uint64_t slots)
 
 test_system::~test_system() = default;
 
-// -- the engine
-// -------------------------------------------------------------------
+// -- the engine ---------------------------------------------------------------
 
 void test_system::add(request_id id, token_count prompt_tokens,
                       const add_with& how) {
@@ -737,8 +746,7 @@ std::vector<std::string> test_system::events() {
   return out;
 }
 
-// -- rank side and device
-// -----------------------------------------------------------
+// -- rank side and device -----------------------------------------------------
 
 void test_system::hold_compute() {
   st_->compute_held = true;
@@ -774,10 +782,20 @@ void test_system::done(const std::vector<job_id>& jobs) {
     done(job);
 }
 
+std::vector<job_id> test_system::copies(rank_id rank) const {
+  auto out = std::vector<job_id>{};
+  const auto& part = st_->ranks[rank];
+  for (const auto& [id, work] : part.copies) {
+    const auto& before = part.before.at(id);
+    if (std::none_of(before.begin(), before.end(), [&](job_id other) {
+          return part.copies.count(other) > 0;
+        }))
+      out.push_back(id);
+  }
+  return out;
+}
+
 void test_system::pass_deadline() {
-  for (auto& part : st_->ranks)
-    for (const auto& [id, work] : part.copies)
-      part.late.insert(id);
   pass(st_->config.opts.job_deadline);
 }
 
@@ -833,8 +851,7 @@ void test_system::restart_rank(rank_id rank, std::uint64_t slots) {
   st_->start_rank(rank, slots);
 }
 
-// -- what is there
-// -------------------------------------------------------------------
+// -- what is there ------------------------------------------------------------
 
 stats test_system::counters() {
   st_->tell(msg::get_stats{++st_->ticket});

@@ -83,8 +83,7 @@ public:
 
   ~test_system();
 
-  // -- the engine
-  // --------------------------------------------------------------
+  // -- the engine -------------------------------------------------------------
 
   /// Sends the keys of the prompt as well.
   void add(request_id id, token_count prompt_tokens, const add_with& how = {});
@@ -154,8 +153,7 @@ public:
   /// 4 tokens" or "removed R#1".
   [[nodiscard]] std::vector<std::string> events();
 
-  // -- rank side and device
-  // ------------------------------------------------------
+  // -- rank side and device ---------------------------------------------------
 
   /// From now on compute of a step ends only by `end_compute`.
   void hold_compute();
@@ -175,6 +173,9 @@ public:
   void fail(job_id job) {
     done(job, {std::nullopt, true, 0});
   }
+
+  /// Jobs with the device of a rank that it may end now, ascending.
+  [[nodiscard]] std::vector<job_id> copies(rank_id rank = 0) const;
 
   /// All copies in flight miss their deadline.
   void pass_deadline();
@@ -200,8 +201,7 @@ public:
 
   void restart_rank(rank_id rank, std::uint64_t slots);
 
-  // -- what is there
-  // ---------------------------------------------------------------
+  // -- what is there ----------------------------------------------------------
 
   [[nodiscard]] stats counters();
 
