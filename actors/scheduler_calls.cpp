@@ -94,6 +94,8 @@ void scheduler_state::start(msg::extend& x) {
                        x.call.hashes.end());
   update.token_ids.insert(update.token_ids.end(), x.call.token_ids.begin(),
                           x.call.token_ids.end());
+  if (x.call.first == 0)
+    update.parent = x.call.parent;
   row->hashes += x.call.hashes.size();
 }
 
@@ -169,6 +171,9 @@ void scheduler_state::start(msg::finish& x) {
       spdlog::warn("scheduler: {} ended for reason {}, which is unknown; only "
                    "its computed tokens are stored",
                    name_of(x.call.request), static_cast<int>(x.call.reason));
+    if (x.call.reason > finish_reason::ignored)
+      order_error("a request ended for a reason that this version does not "
+                  "know"); // R2
     row->wish.ending = x.call.reason;
     row->wish.known = x.call.known;
     row->wish.computed = x.call.computed;
