@@ -270,6 +270,7 @@ struct scheduler_state {
   void unwatch(const core::tracked_job& entry);
   void erase_job(job_id id);
   void tick_ranks(advance_phase& now);
+  /// This rank has ticked, or never will.
   void rank_ticked(advance_phase& now, rank_id rank);
   void end_tick(advance_phase& now);
   void maybe_stopped();

@@ -8,8 +8,6 @@
 
 #include <caf/actor_cast.hpp>
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -103,6 +101,8 @@ void scheduler_state::start(msg::extend& x) {
                             x.call.token_ids.end());
   update.hashes.insert(update.hashes.end(), x.call.hashes.begin(),
                        x.call.hashes.end());
+  if (x.call.first == 0)
+    update.parent = x.call.parent;
   row->hashes += x.call.hashes.size();
 }
 
@@ -190,10 +190,12 @@ bool scheduler_state::take_ending(request_row& row, const finish_call& call) {
   if (!is_token_count(call.known) || !is_token_count(call.computed))
     return false;
   if (call.reason > finish_reason::ignored
-      && logged_errors.insert("reason").second) // R2
-    spdlog::warn("scheduler: {} ended for reason {}, which is unknown; only "
-                 "its computed tokens are stored",
-                 name_of(call.request), static_cast<int>(call.reason));
+      && call.reason != row.wish.ending) // R2
+    order_error(
+      "a request ended for reason "
+      + std::to_string(static_cast<int>(call.reason))
+      + ", which this version does not know; only its computed tokens "
+        "are stored");
   row.wish.ending = call.reason;
   row.wish.known = call.known;
   row.wish.computed = call.computed;

@@ -39,6 +39,8 @@ void request_book::apply(const request_update& update) {
                      == static_cast<token_count>(hashes_) * shape_->hash_tokens;
   for (const auto& hash : update.hashes)
     append_hash(hash);
+  if (update.parent.size() > 0)
+    parent_ = update.parent;
   if (complete)
     token_ids_.insert(token_ids_.end(), update.token_ids.begin(),
                       update.token_ids.end());
@@ -148,6 +150,9 @@ request_book::plan_store(token_count wanted,
       candidate.end_tokens = end;
       candidate.first_token = first_token;
       candidate.token_ids = tokens_of(group, chunk);
+      if (chunk == 0 && parent_.size() > 0)
+        candidate.parent
+          = chunk_key{parent_, candidate.key.group, candidate.key.model};
       out.candidates.push_back(std::move(candidate));
       out.blocks.push_back(std::move(blocks));
     }

@@ -88,6 +88,8 @@ private:
   /// Ids of the leading tokens; shorter than the hashes if the engine sent
   /// none, or not from the start.
   std::vector<std::int32_t> token_ids_;
+  /// What the first chunk follows; empty for nothing.
+  prefix_hash parent_;
 };
 
 } // namespace kvtide::core

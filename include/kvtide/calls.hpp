@@ -40,7 +40,7 @@ struct add_request {
 };
 
 /// More prefix hashes of a request, each for `options::tokens_per_hash` tokens
-/// that are all known.
+/// that are all known. `prefix_hasher` makes some for engines that have none.
 struct extend_keys {
   request_id request = 0;
   /// Index of the first hash; must follow the last one sent.
@@ -48,6 +48,9 @@ struct extend_keys {
   std::vector<prefix_hash> hashes;
   /// Ids of the tokens that `hashes` cover, for events; may be empty.
   std::vector<std::int32_t> token_ids;
+  /// For events, with the first hashes only: what the request's first chunk
+  /// follows; empty for nothing.
+  prefix_hash parent;
 };
 
 /// Asks how many tokens beyond `local` the host can serve.

@@ -119,17 +119,6 @@ protected:
   std::array<gpu_worker_actor, 2> workers;
 };
 
-TEST_F(SchedulerRanks, IsAdvancedEvenIfARankDiesMeanwhile) {
-  join(0);
-  join(1);
-  tell(msg::advance{1, 0});
-  tick(0);
-  EXPECT_THAT(log.done, IsEmpty()) << "rank 1 has not answered";
-  world.kill(workers[1]);
-  EXPECT_THAT(log.done, ElementsAre(1u));
-  EXPECT_THAT(log.lost, ElementsAre(1u));
-}
-
 TEST_F(SchedulerRanks, IsAdvancedEvenIfARankDiedBehindTheCall) {
   join(0);
   join(1);
