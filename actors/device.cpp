@@ -78,21 +78,11 @@ void device_state::handle(const msg::submit_jobs& req) {
 }
 
 void device_state::handle(const msg::make_fence& req) {
-  auto made = gpu::fence{};
+  auto made = std::optional{fence{}};
   if (engine)
     made = engine->make_fence(req.step, req.jobs);
-  switch (made.kind) {
-    case gpu::fence_kind::none:
-      self->send(worker, msg::fence_made{req.step, {}});
-      break;
-    case gpu::fence_kind::event:
-      self->send(
-        worker,
-        msg::fence_made{req.step, {kvtide::fence::kind_t::event, made.handle}});
-      break;
-    case gpu::fence_kind::host:
-      break; // Said by `settle`.
-  }
+  if (made) // Else said by `settle`.
+    self->send(worker, msg::fence_made{req.step, *made});
 }
 
 void device_state::handle(const msg::device_tick& req) {

@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include "kvtide/answers.hpp"
 #include "kvtide/error.hpp"
 #include "kvtide/ids.hpp"
 #include "kvtide/job.hpp"
@@ -12,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -70,23 +72,6 @@ struct completion {
   std::string text;
 };
 
-/// What compute has to wait for.
-enum class fence_kind : std::uint8_t {
-  /// Nothing is pending.
-  none,
-  /// The compute stream waits for `handle`: a CUDA event or, virtual engine,
-  /// the simulated moment at which all jobs will have ended.
-  event,
-  /// `poll` reports the step once all jobs have ended.
-  host,
-};
-
-struct fence {
-  fence_kind kind = fence_kind::none;
-  /// Meaningful for `fence_kind::event` only.
-  std::uint64_t handle = 0;
-};
-
 /// Tells the owner that `poll` has something. Called from any of the engine's
 /// threads, possibly more often than needed. It must not throw, must not call
 /// the engine, and must not wait for whoever owns it (G1).
@@ -121,11 +106,13 @@ public:
   [[nodiscard]] virtual ec submit(copy_job job) = 0;
 
   /// Binds a step to jobs. Ids that are not in flight count as ended, and a
-  /// job that failed has ended too (S5). For `fence_kind::host` each call
-  /// leads to one report of `step`.
-  [[nodiscard]] virtual fence make_fence(step_id step,
-                                         const std::vector<job_id>& jobs)
-    = 0;
+  /// job that failed has ended too (S5).
+  /// @returns what the compute stream waits for: a CUDA event or, with a
+  /// virtual
+  ///          clock, the simulated moment at which all jobs will have ended. If
+  ///          empty, `poll` reports `step` once they have, one report per call.
+  [[nodiscard]] virtual std::optional<fence>
+  make_fence(step_id step, const std::vector<job_id>& jobs) = 0;
 
   /// Appends what ended since the last call, in the order in which it is to
   /// be announced. A fence is never reported before the jobs it waits for.

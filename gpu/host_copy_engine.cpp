@@ -76,7 +76,8 @@ public:
     return ec::none;
   }
 
-  fence make_fence(step_id step, const std::vector<job_id>& jobs) override {
+  std::optional<fence> make_fence(step_id step,
+                                  const std::vector<job_id>& jobs) override {
     const std::lock_guard lock{mutex_};
     auto state = std::make_shared<pending_fence>();
     state->step = step;
@@ -86,7 +87,7 @@ public:
         ++state->jobs;
       }
     }
-    return {state->jobs > 0 ? fence_kind::host : fence_kind::none, 0};
+    return state->jobs > 0 ? std::nullopt : std::optional{fence{}};
   }
 
   void poll(std::vector<completion>& done,

@@ -66,7 +66,8 @@ public:
     return ec::none;
   }
 
-  fence make_fence(step_id, const std::vector<job_id>& jobs) override {
+  std::optional<fence> make_fence(step_id,
+                                  const std::vector<job_id>& jobs) override {
     auto latest = nanoseconds_t{-1};
     const auto all_copied = advanced();
     for (const auto id : jobs) {
@@ -75,8 +76,8 @@ public:
         latest = std::max(latest, found->second->due);
     }
     if (latest < 0)
-      return {};
-    return {fence_kind::event, static_cast<std::uint64_t>(latest)};
+      return fence{};
+    return fence{fence::kind_t::event, static_cast<std::uint64_t>(latest)};
   }
 
   void poll(std::vector<completion>& done, std::vector<step_id>&) override {

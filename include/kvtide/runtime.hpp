@@ -73,7 +73,8 @@ public:
   /// Answered by `stats_answer`.
   ticket_id get_stats();
   /// Answered by `call_done` when no job is in flight, or at the deadline with
-  /// the jobs that still are. Later calls fail with `ec::shutting_down`.
+  /// the jobs that still are. Requests that are tracked may go on meanwhile;
+  /// further `add` and `shutdown` calls fail with `ec::shutting_down`.
   ticket_id shutdown(std::chrono::milliseconds deadline);
 
   /// Only with `device_kind::host_virtual`: moves simulated time to `now`.

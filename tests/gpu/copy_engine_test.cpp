@@ -249,11 +249,11 @@ TEST_P(copy_engine_contract, S5AFailedJobHasEnded) {
 
 TEST_P(copy_engine_contract, AFenceOverNothingIsNone) {
   make_rig();
-  EXPECT_EQ(rig->engine().make_fence(1, {}).kind, fence_kind::none);
-  EXPECT_EQ(rig->engine().make_fence(2, {5, 6}).kind, fence_kind::none);
+  EXPECT_EQ(rig->engine().make_fence(1, {})->kind, fence::kind_t::none);
+  EXPECT_EQ(rig->engine().make_fence(2, {5, 6})->kind, fence::kind_t::none);
   rig->submit(memory.store(0, 1, 1));
   rig->run(1);
-  EXPECT_EQ(rig->engine().make_fence(3, {0, 9}).kind, fence_kind::none);
+  EXPECT_EQ(rig->engine().make_fence(3, {0, 9})->kind, fence::kind_t::none);
   rig->run_a_little();
   EXPECT_THAT(rig->fences, IsEmpty());
 }

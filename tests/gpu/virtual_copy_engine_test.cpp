@@ -67,7 +67,7 @@ protected:
   }
 
   fence fence_of(job_id id) {
-    return engine().make_fence(0, {id});
+    return *engine().make_fence(0, {id});
   }
 
   /// A place whose two halves differ.
@@ -158,14 +158,14 @@ TEST_F(virtual_copy_engine, FencesNameTheLastMoment) {
   rig->submit(memory.store(1, 2, 2));
   rig->submit(memory.load(2, 3, 3));
   const auto all = engine().make_fence(9, {0, 1, 2, 55});
-  EXPECT_EQ(all.kind, fence_kind::event);
-  EXPECT_EQ(all.handle, 148u);
-  EXPECT_EQ(engine().make_fence(9, {2}).handle, 74u);
+  EXPECT_EQ(all->kind, fence::kind_t::event);
+  EXPECT_EQ(all->handle, 148u);
+  EXPECT_EQ(engine().make_fence(9, {2})->handle, 74u);
   jump(74);
-  EXPECT_EQ(fence_of(0).kind, fence_kind::none);
+  EXPECT_EQ(fence_of(0).kind, fence::kind_t::none);
   EXPECT_EQ(fence_of(1).handle, 148u);
   jump(148);
-  EXPECT_EQ(fence_of(1).kind, fence_kind::none);
+  EXPECT_EQ(fence_of(1).kind, fence::kind_t::none);
   EXPECT_THAT(rig->fences, IsEmpty());
 }
 
@@ -355,7 +355,7 @@ trace run_script(std::uint32_t seed, bool eager) {
       breathe();
     }
     seen.fences.push_back(
-      engine.make_fence(next, {next ^ 3, below(40)}).handle);
+      engine.make_fence(next, {next ^ 3, below(40)})->handle);
     now += static_cast<nanoseconds_t>(below(120));
     engine.advance(now);
     breathe();
