@@ -727,16 +727,6 @@ TEST_F(GpuWorker, S13ArmsATimerOnlyWhileSomethingIsDue) {
   EXPECT_FALSE(world.timers_pending());
 }
 
-TEST_F(GpuWorker, S13KeepsFewTimersUnderWayHoweverManyStepsRun) {
-  start();
-  for (step_id step = 1; step < 50; ++step) {
-    run_step(begin(step));
-    tell(stores(step, {step}));
-    world.advance(2ms);
-    EXPECT_LE(state().armed.size(), 2u);
-  }
-}
-
 // -- simulated time -----------------------------------------------------------
 
 class GpuWorkerInSimulatedTime : public GpuWorker {

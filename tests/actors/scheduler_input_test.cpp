@@ -119,8 +119,8 @@ TEST(Input, numbers_out_of_range_are_refused) {
 TEST(Input, token_ids_behind_hashes_without_ids_name_no_other_tokens) {
   auto sys = test_system{plain_options()};
   sys.raw_add({R, 8, 8, false, false, false, no_cap, 0, 0, {}});
-  sys.raw_extend({R, 0, {prefix_hash{"a", 1}}, {}});
-  sys.raw_extend({R, 1, {prefix_hash{"ab", 2}}, {5, 6, 7, 8}});
+  sys.raw_extend({R, 0, {prefix_hash{"a", 1}}, {}, {}});
+  sys.raw_extend({R, 1, {prefix_hash{"ab", 2}}, {5, 6, 7, 8}, {}});
   auto call = step_call{};
   call.step = 1;
   call.rows = {{R, row_kind::fresh, {{1, 2}}, 0, 8, 8}};

@@ -148,7 +148,7 @@ TEST_F(SchedulerRanks, CountsOneAnswerPerRankAndLife) {
 
 TEST_F(SchedulerRanks, StoresWhatWasRefusedBeforeTheyJoined) {
   tell(msg::add{1, {7, 4, 4, false, false, false, no_cap, 0, 0, {}}});
-  tell(msg::extend{2, {7, 0, {prefix_hash{"a", 1}}, {}}});
+  tell(msg::extend{2, {7, 0, {prefix_hash{"a", 1}}, {}, {}}});
   tell(msg::step{3, {1, {{7, row_kind::fresh, {{1, 2}}, 0, 4, 4}}, {}, {}}});
   EXPECT_THAT(log.plans.back().stores, IsEmpty());
   join(0);
