@@ -148,8 +148,11 @@ scheduler(scheduler_actor::stateful_pointer<scheduler_state> self,
   st.ranks.resize(st.opts.ranks);
   self->set_down_handler([&st](const caf::down_msg& down) {
     for (rank_id r = 0; r < st.ranks.size(); ++r)
-      if (st.ranks[r].worker && st.ranks[r].worker.address() == down.source)
+      if (st.ranks[r].worker && st.ranks[r].worker.address() == down.source) {
+        st.ranks[r].down = true;
         st.push(rank_gone{r, st.ranks[r].incarnation});
+        st.tick_without(r);
+      }
   });
   return {
     // From the engine.

@@ -135,7 +135,8 @@ struct events_phase {
 struct advance_phase {
   ticket_id ticket = 0;
   nanoseconds_t target = 0;
-  std::size_t missing = 0;
+  /// Ranks that have not ticked.
+  std::set<rank_id> waiting;
   nanoseconds_t next_due = 0;
   std::vector<msg::transfer_done> reports;
 };
@@ -161,6 +162,8 @@ struct scheduler_state {
     std::uint64_t slots = 0;
     bool joined = false;
     bool alive = false;
+    /// Its death is known, but still waits in the queue: it will not tick.
+    bool down = false;
   };
 
   scheduler_state() = default;
@@ -262,6 +265,8 @@ struct scheduler_state {
   void erase_job(job_id id);
   void tick_ranks(advance_phase& now);
   void end_tick(advance_phase& now);
+  /// This rank will not tick, or has.
+  void tick_without(rank_id rank);
   void maybe_stopped();
   void arm_timer();
   [[nodiscard]] nanoseconds_t clock_now() const;

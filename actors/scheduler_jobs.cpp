@@ -219,7 +219,7 @@ void scheduler_state::start(rank_joined& x) {
   if (x.ready.slots < pool_slots)
     return order_error("a worker came back with fewer slots than the pool has");
   const auto is_back = seat.joined;
-  seat = {x.worker, x.ready.incarnation, x.ready.slots, true, true};
+  seat = {x.worker, x.ready.incarnation, x.ready.slots, true, true, false};
   self->monitor(seat.worker);
   if (is_back) {
     // Its host pool is gone with its old life; no published chunk is whole.
@@ -321,11 +321,11 @@ void scheduler_state::start(advance_on& x) {
 
 void scheduler_state::tick_ranks(advance_phase& tick) {
   tick.next_due = own_due();
-  tick.missing = static_cast<std::size_t>(
-    std::count_if(ranks.begin(), ranks.end(),
-                  [](const rank_seat& seat) { return seat.alive; }));
+  for (rank_id rank = 0; rank < ranks.size(); ++rank)
+    if (ranks[rank].alive && !ranks[rank].down)
+      tick.waiting.insert(rank);
   broadcast(msg::tick{now});
-  if (tick.missing == 0)
+  if (tick.waiting.empty())
     end_tick(tick);
 }
 
@@ -334,7 +334,12 @@ void scheduler_state::on(const msg::ticked& x) {
   if (tick == nullptr)
     return;
   tick->next_due = std::min(tick->next_due, x.next_due);
-  if (--tick->missing == 0)
+  tick_without(x.rank);
+}
+
+void scheduler_state::tick_without(rank_id rank) {
+  auto* tick = std::get_if<advance_phase>(&phase);
+  if (tick != nullptr && tick->waiting.erase(rank) > 0 && tick->waiting.empty())
     end_tick(*tick);
 }
 

@@ -24,13 +24,13 @@ struct request_update {
   std::vector<prefix_hash> hashes;
   /// Ids of the tokens that `hashes` cover; empty if the engine sent none.
   std::vector<std::int32_t> token_ids;
-  /// What the first chunk follows; empty for nothing, or for no news.
-  prefix_hash parent;
   bool empty_tables = false;
   /// Per group; an empty outer list means none.
   std::vector<std::vector<block_id>> appended;
   /// Places whose block was handed to somebody else.
   std::vector<cleared_block> cleared;
+  /// What the first chunk follows; empty for nothing, or for no news.
+  prefix_hash parent;
 };
 
 } // namespace kvtide::core
