@@ -149,8 +149,7 @@ void device_state::settle() {
   }
   if (advancing && advanced) {
     advancing = false;
-    self->send(worker,
-               msg::device_ticked{engine ? engine->next_due() : gpu::never});
+    self->send(worker, msg::device_ticked{engine ? engine->next_due() : never});
   }
   if (advancing)
     return;

@@ -29,6 +29,8 @@ struct request_update {
   std::vector<std::vector<block_id>> appended;
   /// Places whose block was handed to somebody else.
   std::vector<cleared_block> cleared;
+  /// What the first chunk follows; empty for nothing, or for no news.
+  prefix_hash parent;
 };
 
 } // namespace kvtide::core

@@ -316,5 +316,18 @@ RC_GTEST_PROP(RequestBook, NeverOffersMoreThanItHas, ()) {
   }
 }
 
+TEST(RequestBook, EVT_01_names_what_the_first_chunk_follows) {
+  auto uut = book_of{shape_of({{}})};
+  auto update = request_update{};
+  update.parent = hash(77);
+  uut.book.apply(update);
+  uut.keys(2).blocks({{1, 2}});
+  const auto plan = uut.book.plan_store(8, {0});
+  ASSERT_EQ(plan.candidates.size(), 2u);
+  ASSERT_TRUE(plan.candidates[0].parent.has_value());
+  EXPECT_EQ(plan.candidates[0].parent->hash, hash(77));
+  EXPECT_FALSE(plan.candidates[1].parent.has_value());
+}
+
 } // namespace
 } // namespace kvtide::core

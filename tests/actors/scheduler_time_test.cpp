@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// Simulated time, as the scheduler moves it.
+
+#include "actors/cache_manager.hpp"
+#include "actors/ports.hpp"
+#include "actors/scheduler.hpp"
+#include "core/layout.hpp"
+#include "tests/support/actor_fixture.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <utility>
+#include <variant>
+#include <vector>
+
+using ::testing::ElementsAre;
+
+namespace kvtide::test {
+namespace {
+
+struct fake_worker_state {
+  static inline const char* name = "fake-worker";
+  std::vector<nanoseconds_t> ticks;
+};
+
+/// Hears everything and answers nothing.
+gpu_worker_actor::behavior_type
+fake_worker(gpu_worker_actor::stateful_pointer<fake_worker_state> self) {
+  return {
+    [](const msg::begin_step&) {},
+    [](const msg::stores&) {},
+    [self](const msg::tick& x) { self->state.ticks.push_back(x.now); },
+    [](const msg::register_kv&) {},
+    [](const msg::unregister_kv&) {},
+    [](const msg::await_step&) {},
+    [](const msg::end_step&) {},
+    [](const msg::memory_registered&) {},
+    [](const msg::memory_unregistered&) {},
+    [](const msg::copy_done&) {},
+    [](const msg::fence_made&) {},
+    [](const msg::device_ticked&) {},
+    [](const msg::timer&) {},
+  };
+}
+
+class SchedulerTime : public actor_fixture {
+protected:
+  SchedulerTime() {
+    auto opts = options{};
+    opts.ranks = 2;
+    opts.device = device_kind::host_virtual;
+    auto shape
+      = std::make_shared<const core::layout>(core::make_layout(opts).value());
+    queue = std::make_shared<engine_queue>(ready_fd::create().value());
+    auto cache = world.spawn(cache_manager, cache_manager_config{shape, opts});
+    auto port = world.spawn(engine_port, queue);
+    uut = world.spawn(scheduler, scheduler_config{shape, opts}, cache, port);
+    for (rank_id rank = 0; rank < opts.ranks; ++rank) {
+      workers.push_back(world.spawn(fake_worker));
+      world.send_as(workers.back(), uut, msg::worker_ready{rank, 1, 8});
+    }
+    world.run();
+  }
+
+  void advance(nanoseconds_t now) {
+    world.send(uut, msg::advance{7, now});
+    world.run();
+  }
+
+  void tick(rank_id rank, nanoseconds_t next_due) {
+    world.send_as(workers[rank], uut, msg::ticked{rank, 1, next_due});
+    world.run();
+  }
+
+  std::vector<nanoseconds_t> ticks(rank_id rank) {
+    return std::exchange(state_of<fake_worker_state>(workers[rank]).ticks, {});
+  }
+
+  bool answered() {
+    auto out = false;
+    for (const auto& event : queue->poll())
+      out = out || std::holds_alternative<call_done>(event);
+    return out;
+  }
+
+  std::shared_ptr<engine_queue> queue;
+  scheduler_actor uut;
+  std::vector<gpu_worker_actor> workers;
+};
+
+TEST_F(SchedulerTime, StopsWhereverSomeRankHasSomethingToDo) {
+  advance(100);
+  EXPECT_THAT(ticks(0), ElementsAre(0));
+  tick(0, 40);
+  tick(1, 30);
+  EXPECT_THAT(ticks(0), ElementsAre(30));
+  EXPECT_THAT(ticks(1), ElementsAre(30));
+  tick(1, never);
+  tick(0, 40);
+  EXPECT_THAT(ticks(0), ElementsAre(40));
+  tick(0, never);
+  tick(1, never);
+  EXPECT_THAT(ticks(0), ElementsAre(100));
+  EXPECT_FALSE(answered());
+  tick(0, never);
+  tick(1, 200);
+  EXPECT_TRUE(answered());
+}
+
+TEST_F(SchedulerTime, GoesOnWithoutARankThatDiesBeforeItsTick) {
+  advance(100);
+  tick(0, never);
+  EXPECT_FALSE(answered());
+  world.kill(workers[1]);
+  EXPECT_THAT(ticks(0), ElementsAre(0, 100));
+  tick(0, never);
+  EXPECT_TRUE(answered());
+}
+
+TEST_F(SchedulerTime, GoesOnAfterTheDeathOfTheLastRank) {
+  advance(100);
+  world.kill(workers[0]);
+  world.kill(workers[1]);
+  EXPECT_TRUE(answered());
+}
+
+TEST_F(SchedulerTime, CountsAnAnswerThatNobodyAskedFor) {
+  tick(0, never);
+  EXPECT_EQ(state_of<scheduler_state>(uut).counters.order_errors, 1u);
+}
+
+} // namespace
+} // namespace kvtide::test
