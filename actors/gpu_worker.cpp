@@ -2,12 +2,12 @@
 
 #include "actors/gpu_worker.hpp"
 
+#include "actors/log.hpp"
 #include "core/store_writer.hpp"
 #include "messages/plan_bytes.hpp"
 
 #include <caf/actor_clock.hpp>
 
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <iterator>
@@ -193,8 +193,9 @@ void gpu_worker_state::copy_done(const msg::copy_done& x) {
         report(x.job, job_status::done);
         break;
       }
-      spdlog::warn("rank {}: job {} failed: {}", config.rank, x.job, x.text);
-      ++failed_jobs;
+      if (failed_jobs++ == 0)
+        log().warn("rank {}: job {} failed: {}; further ones are only counted",
+                   config.rank, x.job, x.text);
       report(x.job, job_status::failed, x.first_failed_row);
       break;
   }
@@ -230,7 +231,7 @@ void gpu_worker_state::timer() {
 
 void gpu_worker_state::device_down() {
   device_gone = true;
-  spdlog::error("rank {}: the device is gone with {} jobs in flight",
+  log().error("rank {}: the device is gone with {} jobs in flight",
                 config.rank, ledger.size());
   for (const auto& [id, ending] : ledger.clear()) {
     const auto late = ending == core::transfer_ledger::ending::late;
@@ -438,8 +439,9 @@ bool gpu_worker_state::fire_due(nanoseconds_t moment) {
   if (idle)
     submit(std::exchange(deferred, {}), {});
   for (const auto id : ledger.take_late(moment)) {
-    spdlog::warn("rank {}: job {} is late", config.rank, id);
-    ++late_jobs;
+    if (late_jobs++ == 0)
+      log().warn("rank {}: job {} is late; further ones are only counted",
+                 config.rank, id);
     report(id, job_status::late);
   }
   return idle;
@@ -474,8 +476,8 @@ void gpu_worker_state::note(violation kind, const std::string& what) {
   ++order_errors;
   auto& before = logged[static_cast<std::size_t>(kind)];
   if (!std::exchange(before, true))
-    spdlog::error("rank {}: {}; further ones are only counted", config.rank,
-                  what);
+    log().error("rank {}: {}; further ones are only counted", config.rank,
+                what);
 }
 
 void gpu_worker_state::tell_rank(ec code, std::string text) {

@@ -5,13 +5,13 @@
 
 #include "actors/scheduler.hpp"
 
+#include "actors/log.hpp"
 #include "core/store_capability.hpp"
 #include "core/store_intent.hpp"
 
 #include <caf/actor_cast.hpp>
 #include <caf/send.hpp>
 
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <utility>
@@ -73,7 +73,7 @@ void scheduler_state::fail(ticket_id ticket, request_id id, ec code,
 void scheduler_state::order_error(const std::string& what) {
   counters.order_errors += 1;
   if (logged_errors.insert(what).second) // Once per kind (S12).
-    spdlog::error("scheduler: {}; it is counted and ignored", what);
+    log().error("scheduler: {}; it is counted and ignored", what);
 }
 
 void scheduler_state::note_fresh(

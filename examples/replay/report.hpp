@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace kvtide::replay {
@@ -78,6 +79,13 @@ struct tally {
   std::uint64_t steps = 0;
   std::uint64_t empty_steps = 0;
   nanoseconds_t simulated = 0;
+
+  [[nodiscard]] std::uint64_t all_aborted() const noexcept;
+
+  /// Prompt tokens that nobody had to compute.
+  [[nodiscard]] token_count hit_tokens() const noexcept {
+    return device_tokens + loaded_tokens;
+  }
 };
 
 /// What nobody may have forgotten when all is over.
@@ -91,7 +99,10 @@ struct remainder {
 struct timing {
   double wall_seconds = 0;
   /// Spent in the runtime, per step, in nanoseconds; sorted.
-  std::vector<std::uint32_t> step_ns;
+  std::vector<std::uint64_t> step_ns;
+
+  /// Microseconds that this share of the steps did not exceed.
+  [[nodiscard]] double step_us(double share) const noexcept;
 };
 
 /// The result of a replay.
@@ -113,12 +124,20 @@ struct report {
   remainder left;
   timing times;
 
+  [[nodiscard]] std::uint64_t all_compared_bytes() const noexcept;
   [[nodiscard]] std::uint64_t all_mismatches() const noexcept;
-  /// Everything that should be gone, and every breach of the protocol.
-  [[nodiscard]] std::uint64_t left_over() const noexcept;
+  /// 0 to 1, as the next one.
+  [[nodiscard]] double hit_rate() const noexcept;
+  [[nodiscard]] double ideal_hit_rate() const noexcept;
+  /// What should be gone, and breaches of the protocol, by name: all zero if
+  /// all is well.
+  [[nodiscard]] std::vector<std::pair<const char*, std::uint64_t>>
+  leftovers() const;
+  /// The sum of `leftovers`.
+  [[nodiscard]] std::uint64_t left_over() const;
   /// 0 if all is well, 1 for mismatches or something left over, 130 if
   /// interrupted.
-  [[nodiscard]] int exit_code() const noexcept;
+  [[nodiscard]] int exit_code() const;
 };
 
 /// For people; ends with a newline.

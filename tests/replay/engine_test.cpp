@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <numeric>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -56,11 +55,6 @@ report replay(const replay_options& opts, const std::vector<trace_row>& rows) {
   return uut.run();
 }
 
-std::uint64_t aborted(const report& what) {
-  const auto& counts = what.counts.aborted;
-  return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
-}
-
 nlohmann::json without_timing(const report& what) {
   auto res = nlohmann::json::parse(to_json(what));
   res.erase("timing");
@@ -89,7 +83,8 @@ TEST_P(Engine, FindsEveryByteRightAndLeavesNothingOver) {
   EXPECT_EQ(result.exit_code(), 0) << shown;
   EXPECT_EQ(result.all_mismatches(), 0u) << shown;
   EXPECT_EQ(result.left_over(), 0u) << shown;
-  EXPECT_EQ(result.counts.finished + aborted(result) + result.counts.ignored,
+  EXPECT_EQ(result.counts.finished + result.counts.all_aborted()
+              + result.counts.ignored,
             rows.size())
     << shown;
   EXPECT_GT(result.counts.preemptions, 0u) << shown;
@@ -166,11 +161,7 @@ TEST(EngineRun, ReachesTheIdealHitRateWithEnoughMemory) {
   const auto result = replay(opts, rows);
   const auto& counts = result.counts;
   EXPECT_EQ(counts.prompt_tokens, result.ideal.prompt_tokens);
-  const auto hits
-    = static_cast<double>(counts.device_tokens + counts.loaded_tokens);
-  const auto prompts = static_cast<double>(counts.prompt_tokens);
-  EXPECT_NEAR(hits / prompts,
-              static_cast<double>(result.ideal.hit_tokens) / prompts, 0.02);
+  EXPECT_NEAR(result.hit_rate(), result.ideal_hit_rate(), 0.02);
 }
 
 TEST(EngineRun, WorksWithoutOffloading) {
