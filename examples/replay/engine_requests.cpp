@@ -97,8 +97,7 @@ void engine::strike(moment when) {
       abort(seq);
 }
 
-void engine::abort(const sequence_ptr& what) {
-  const auto seq = what;
+void engine::abort(const sequence_ptr& seq) {
   ++counts_.aborted[static_cast<std::size_t>(seq->where())];
   end(seq, finish_reason::abort);
 }
