@@ -2,9 +2,10 @@
 
 #pragma once
 
+#include "kvtide/options.hpp"
+
 #include "core/cache.hpp"
 #include "core/layout.hpp"
-#include "kvtide/options.hpp"
 #include "messages/cache_manager.hpp"
 #include "messages/scheduler.hpp"
 
@@ -28,7 +29,7 @@ struct cache_manager_config {
 struct cache_manager_state {
   static inline const char* name = "cache-manager";
 
-  // -- message handlers ------------------------------------------------------
+  // -- message handlers -------------------------------------------------------
 
   void open(const msg::open_pool& x);
   void search(const msg::search& x);
@@ -39,12 +40,12 @@ struct cache_manager_state {
   void report();
   void lookup_keys(const msg::lookup_keys& x);
 
-  // -- helpers ---------------------------------------------------------------
+  // -- helpers ----------------------------------------------------------------
 
   /// Whoever asked.
   [[nodiscard]] scheduler_cache_port sender() const;
 
-  // -- members ---------------------------------------------------------------
+  // -- members ----------------------------------------------------------------
 
   cache_manager_actor::pointer self = nullptr;
   cache_manager_config config;

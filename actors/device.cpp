@@ -2,12 +2,13 @@
 
 #include "actors/device.hpp"
 
+#include "actors/log.hpp"
+
 #include <caf/actor_cast.hpp>
 #include <caf/actor_control_block.hpp>
 #include <caf/exit_reason.hpp>
 #include <caf/send.hpp>
 
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <limits>
@@ -124,7 +125,7 @@ void device_state::start(const job& what, const msg::submit_jobs& req) {
     copy.after_events.push_back({handle});
   // The job in flight will be reported, this one must not be.
   if (engine->submit(std::move(copy)) != ec::none)
-    spdlog::error("device: job {} was submitted while it is in flight",
+    log().error("device: job {} was submitted while it is in flight",
                   what.id);
 }
 
@@ -149,8 +150,7 @@ void device_state::settle() {
   }
   if (advancing && advanced) {
     advancing = false;
-    self->send(worker,
-               msg::device_ticked{engine ? engine->next_due() : gpu::never});
+    self->send(worker, msg::device_ticked{engine ? engine->next_due() : never});
   }
   if (advancing)
     return;

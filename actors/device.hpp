@@ -69,8 +69,7 @@ struct device_config {
 struct device_state {
   static inline const char* name = "device";
 
-  // -- message handlers
-  // --------------------------------------------------------
+  // -- message handlers -------------------------------------------------------
 
   void register_memory(const msg::register_memory& req);
 
@@ -85,8 +84,7 @@ struct device_state {
 
   void woke();
 
-  // -- helpers
-  // -----------------------------------------------------------------
+  // -- helpers ----------------------------------------------------------------
 
   using request = std::variant<msg::unregister_memory, msg::submit_jobs,
                                msg::make_fence, msg::device_tick>;
@@ -125,8 +123,7 @@ struct device_state {
   /// The first one who asks is the worker that all answers go to.
   void meet_sender();
 
-  // -- members
-  // -----------------------------------------------------------------
+  // -- members ----------------------------------------------------------------
 
   device_actor::pointer self = nullptr;
   device_config config;

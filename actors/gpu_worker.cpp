@@ -2,12 +2,12 @@
 
 #include "actors/gpu_worker.hpp"
 
+#include "actors/log.hpp"
 #include "core/store_writer.hpp"
 #include "messages/plan_bytes.hpp"
 
 #include <caf/actor_clock.hpp>
 
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <iterator>
@@ -16,16 +16,6 @@
 namespace kvtide {
 
 namespace {
-
-// A delayed message keeps its actor alive, so none is sent further ahead than
-// this; one that comes early is sent again.
-constexpr auto longest_timer
-  = std::chrono::nanoseconds{std::chrono::milliseconds{100}}.count();
-
-nanoseconds_t later_by(nanoseconds_t moment, nanoseconds_t span) {
-  const auto never = gpu_worker_state::never;
-  return moment > never - span ? never : moment + span;
-}
 
 /// `ids` without those of `jobs`.
 std::vector<job_id> without(const std::vector<job_id>& ids,
@@ -49,8 +39,8 @@ void gpu_worker_state::begin_step(const msg::begin_step& plan) {
     take(plan);
     return take_early_stores();
   }
-  note(order_error::begin_step, "the plan of step " + std::to_string(plan.step)
-                                  + " came out of order and was dropped");
+  note(violation::begin_step, "the plan of step " + std::to_string(plan.step)
+                                + " came out of order and was dropped");
   refuse(plan.flushed_stores);
   refuse(plan.loads);
 }
@@ -62,14 +52,14 @@ void gpu_worker_state::stores(const msg::stores& plan) {
     early.push_back(plan);
     return;
   }
-  note(order_error::stores, "stores of step " + std::to_string(plan.step)
-                              + " came out of order and were dropped");
+  note(violation::stores, "stores of step " + std::to_string(plan.step)
+                            + " came out of order and were dropped");
   refuse(plan.jobs);
 }
 
 void gpu_worker_state::tick(const msg::tick& req) {
   if (!config.virtual_time || target) {
-    note(order_error::tick, "a tick came while time moves without it");
+    note(violation::tick, "a tick came while time moves without it");
     if (target)
       target = std::max(*target, req.now);
     return;
@@ -150,7 +140,7 @@ void gpu_worker_state::await_step(const msg::await_step& req) {
   if (!in_order(plan.begin)) {
     const auto text = "begin_step(" + std::to_string(req.step)
                     + ") is not the next one: pass every plan once, in order";
-    note(order_error::begin_step, text);
+    note(violation::begin_step, text);
     return tell_rank(ec::out_of_order, text);
   }
   take(plan.begin);
@@ -162,7 +152,7 @@ void gpu_worker_state::end_step(const msg::end_step& req) {
   if (!begun || req.step != *begun || ended || awaiting_fence) {
     const auto text = "end_step(" + std::to_string(req.step)
                     + ") must follow step_ready of the same step, once";
-    note(order_error::end_step, text);
+    note(violation::end_step, text);
     return tell_rank(ec::out_of_order, text);
   }
   ended = true;
@@ -192,7 +182,7 @@ void gpu_worker_state::memory_unregistered() {
 void gpu_worker_state::copy_done(const msg::copy_done& x) {
   switch (ledger.end(x.job)) {
     case core::transfer_ledger::ending::unknown:
-      note(order_error::completion,
+      note(violation::completion,
            "job " + std::to_string(x.job) + " ended, but is not in flight");
       return;
     case core::transfer_ledger::ending::late:
@@ -203,8 +193,9 @@ void gpu_worker_state::copy_done(const msg::copy_done& x) {
         report(x.job, job_status::done);
         break;
       }
-      spdlog::warn("rank {}: job {} failed: {}", config.rank, x.job, x.text);
-      ++failed_jobs;
+      if (failed_jobs++ == 0)
+        log().warn("rank {}: job {} failed: {}; further ones are only counted",
+                   config.rank, x.job, x.text);
       report(x.job, job_status::failed, x.first_failed_row);
       break;
   }
@@ -212,8 +203,8 @@ void gpu_worker_state::copy_done(const msg::copy_done& x) {
 
 void gpu_worker_state::fence_made(const msg::fence_made& answer) {
   if (!awaiting_fence || answer.step != begun) {
-    note(order_error::fence, "a fence of step " + std::to_string(answer.step)
-                               + " came, but nobody waits for it");
+    note(violation::fence, "a fence of step " + std::to_string(answer.step)
+                             + " came, but nobody waits for it");
     return;
   }
   say_ready(answer.wait_for);
@@ -221,7 +212,7 @@ void gpu_worker_state::fence_made(const msg::fence_made& answer) {
 
 void gpu_worker_state::device_ticked(const msg::device_ticked& answer) {
   if (!target) {
-    note(order_error::tick, "the device moved in time without being asked");
+    note(violation::tick, "the device moved in time without being asked");
     return;
   }
   now = std::max(now, asked);
@@ -233,15 +224,14 @@ void gpu_worker_state::device_ticked(const msg::device_ticked& answer) {
 }
 
 void gpu_worker_state::timer() {
-  if (!armed.empty())
-    armed.erase(armed.begin());
+  wake_up.rang();
   fire_due(clock());
   arm_timer();
 }
 
 void gpu_worker_state::device_down() {
   device_gone = true;
-  spdlog::error("rank {}: the device is gone with {} jobs in flight",
+  log().error("rank {}: the device is gone with {} jobs in flight",
                 config.rank, ledger.size());
   for (const auto& [id, ending] : ledger.clear()) {
     const auto late = ending == core::transfer_ledger::ending::late;
@@ -283,9 +273,9 @@ void gpu_worker_state::take(const msg::begin_step& plan) {
     if (path.may_be_known(id))
       added.flush.push_back(id);
     else
-      note(order_error::flush, "step " + std::to_string(plan.step)
-                                 + " waits for job " + std::to_string(id)
-                                 + ", which was never planned");
+      note(violation::flush, "step " + std::to_string(plan.step)
+                               + " waits for job " + std::to_string(id)
+                               + ", which was never planned");
   }
   held.push_back(std::move(added));
   run_held_plans();
@@ -310,7 +300,7 @@ std::vector<job> gpu_worker_state::take_jobs(const std::vector<job>& jobs) {
     if (path.take(x.id))
       result.push_back(x);
     else
-      note(order_error::job,
+      note(violation::job,
            "job " + std::to_string(x.id) + " came twice, or behind later ones");
   }
   return result;
@@ -449,23 +439,19 @@ bool gpu_worker_state::fire_due(nanoseconds_t moment) {
   if (idle)
     submit(std::exchange(deferred, {}), {});
   for (const auto id : ledger.take_late(moment)) {
-    spdlog::warn("rank {}: job {} is late", config.rank, id);
-    ++late_jobs;
+    if (late_jobs++ == 0)
+      log().warn("rank {}: job {} is late; further ones are only counted",
+                 config.rank, id);
     report(id, job_status::late);
   }
   return idle;
 }
 
 void gpu_worker_state::arm_timer() {
-  if (config.virtual_time || next_due() == never)
+  if (config.virtual_time)
     return;
-  const auto from = clock();
-  const auto wait = std::clamp(next_due() - from, nanoseconds_t{0},
-                               nanoseconds_t{longest_timer});
-  if (!armed.empty() && armed.front() <= from + wait)
-    return;
-  armed.insert(armed.begin(), from + wait);
-  self->delayed_send(self, std::chrono::nanoseconds{wait}, msg::timer{});
+  if (const auto wait = wake_up.set(clock(), next_due()))
+    self->delayed_send(self, *wait, msg::timer{});
 }
 
 void gpu_worker_state::tick_device() {
@@ -486,12 +472,12 @@ void gpu_worker_state::finish_tick(nanoseconds_t device_due) {
 
 // -- helpers: errors ----------------------------------------------------------
 
-void gpu_worker_state::note(order_error kind, const std::string& what) {
+void gpu_worker_state::note(violation kind, const std::string& what) {
   ++order_errors;
   auto& before = logged[static_cast<std::size_t>(kind)];
   if (!std::exchange(before, true))
-    spdlog::error("rank {}: {}; further ones are only counted", config.rank,
-                  what);
+    log().error("rank {}: {}; further ones are only counted", config.rank,
+                what);
 }
 
 void gpu_worker_state::tell_rank(ec code, std::string text) {

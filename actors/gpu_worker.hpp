@@ -6,6 +6,7 @@
 #include "kvtide/ids.hpp"
 #include "kvtide/job.hpp"
 
+#include "actors/alarm.hpp"
 #include "core/job_path.hpp"
 #include "core/rules.hpp"
 #include "core/transfer_ledger.hpp"
@@ -52,7 +53,7 @@ struct gpu_worker_config {
 };
 
 /// What came in an order that the protocol excludes (S12).
-enum class order_error : std::uint8_t {
+enum class violation : std::uint8_t {
   begin_step,
   stores,
   end_step,
@@ -68,10 +69,7 @@ enum class order_error : std::uint8_t {
 struct gpu_worker_state {
   static inline const char* name = "gpu-worker";
 
-  static constexpr auto never = core::transfer_ledger::never;
-
-  // -- message handlers
-  // --------------------------------------------------------
+  // -- message handlers -------------------------------------------------------
 
   void begin_step(const msg::begin_step& plan);
 
@@ -102,8 +100,7 @@ struct gpu_worker_state {
   /// No copy runs any more: what was in flight has failed.
   void device_down();
 
-  // -- helpers: plans
-  // ----------------------------------------------------------
+  // -- helpers: plans ---------------------------------------------------------
 
   /// A plan that waits for the end of the step before it (S6).
   struct held_plan {
@@ -137,8 +134,7 @@ struct gpu_worker_state {
 
   void run(held_plan plan);
 
-  // -- helpers: jobs
-  // -----------------------------------------------------------
+  // -- helpers: jobs ----------------------------------------------------------
 
   /// Appends stores that this rank writes to `out`, reports the others done.
   void share_out(std::vector<job> jobs, std::vector<job>& out);
@@ -154,8 +150,7 @@ struct gpu_worker_state {
 
   void say_ready(fence wait_for);
 
-  // -- helpers: time
-  // -----------------------------------------------------------
+  // -- helpers: time ----------------------------------------------------------
 
   [[nodiscard]] nanoseconds_t clock() const;
 
@@ -175,17 +170,15 @@ struct gpu_worker_state {
 
   void finish_tick(nanoseconds_t device_due);
 
-  // -- helpers: errors
-  // ---------------------------------------------------------
+  // -- helpers: errors --------------------------------------------------------
 
-  void note(order_error kind, const std::string& what);
+  void note(violation kind, const std::string& what);
 
   void tell_rank(ec code, std::string text);
 
   void refuse_registration(error reason);
 
-  // -- members
-  // -----------------------------------------------------------------
+  // -- members ----------------------------------------------------------------
 
   gpu_worker_actor::pointer self = nullptr;
   gpu_worker_config config;
@@ -229,9 +222,7 @@ struct gpu_worker_state {
   /// Set before the first message.
   core::transfer_ledger ledger{0};
 
-  /// When `timer` messages that are under way will arrive, ascending. There
-  /// are two at most: a near one, and the one that was there before it.
-  std::vector<nanoseconds_t> armed;
+  alarm wake_up;
 
   /// Simulated time; unused with a real clock.
   nanoseconds_t now = 0;

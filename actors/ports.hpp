@@ -2,8 +2,9 @@
 
 #pragma once
 
-#include "actors/event_queue.hpp"
 #include "kvtide/answers.hpp"
+
+#include "actors/event_queue.hpp"
 #include "messages/engine.hpp"
 #include "messages/rank_side.hpp"
 

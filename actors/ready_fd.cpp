@@ -2,16 +2,15 @@
 
 #include "actors/ready_fd.hpp"
 
-#include <poll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <poll.h>
 #include <string>
+#include <sys/eventfd.h>
+#include <unistd.h>
 #include <utility>
 
 namespace kvtide {
@@ -21,8 +20,7 @@ result<ready_fd> ready_fd::create() {
   if (fd < 0)
     return error{ec::out_of_memory,
                  std::string{"cannot make an event descriptor: "}
-                   + std::strerror(errno)
-                   + "; raise the limit of open files"};
+                   + std::strerror(errno) + "; raise the limit of open files"};
   return ready_fd{fd};
 }
 
@@ -54,7 +52,9 @@ void ready_fd::clear() const noexcept {
 bool ready_fd::wait(std::chrono::milliseconds timeout) const noexcept {
   using clock = std::chrono::steady_clock;
   using std::chrono::milliseconds;
-  const auto deadline = clock::now() + timeout;
+  const auto deadline
+    = clock::now()
+    + std::clamp<milliseconds>(timeout, milliseconds{0}, longest_wait);
   for (;;) {
     const auto left = std::chrono::ceil<milliseconds>(deadline - clock::now());
     const auto bounded = std::clamp<std::int64_t>(

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include "kvtide/options.hpp"
 #include "kvtide/result.hpp"
 
 #include <chrono>
@@ -26,7 +27,7 @@ public:
   void signal() const noexcept;
   void clear() const noexcept;
 
-  /// Blocks until the descriptor is readable.
+  /// Blocks until the descriptor is readable, at most `longest_wait`.
   /// @returns false if `timeout` passed first
   [[nodiscard]] bool wait(std::chrono::milliseconds timeout) const noexcept;
 

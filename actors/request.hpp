@@ -30,14 +30,14 @@ struct request_config {
 struct request_state {
   static inline const char* name = "request";
 
-  // -- message handlers ------------------------------------------------------
+  // -- message handlers -------------------------------------------------------
 
   void prepare_search(msg::prepare_search& x);
   void plan_store(msg::plan_store& x);
   void plan_load(msg::plan_load& x);
   void shrink(msg::shrink& x);
 
-  // -- members ---------------------------------------------------------------
+  // -- members ----------------------------------------------------------------
 
   request_actor::pointer self = nullptr;
   request_id id = 0;

@@ -2,10 +2,11 @@
 
 #pragma once
 
+#include "kvtide/ids.hpp"
+
 #include "core/key_list.hpp"
 #include "core/request_update.hpp"
 #include "core/store_intent.hpp"
-#include "kvtide/ids.hpp"
 #include "messages/request.hpp"
 
 #include <cstddef>
@@ -31,7 +32,8 @@ struct request_row {
   core::request_update update;
   /// Hashes received so far, those in `update` included.
   std::uint64_t hashes = 0;
-  /// The block tables are not empty.
+  /// Its block tables came whole since they were emptied last: what is new
+  /// belongs behind them.
   bool has_table = false;
   /// Block tables of the sliding groups as they stand in the index; empty for
   /// the others.

@@ -23,6 +23,7 @@
 #include <caf/exit_reason.hpp>
 #include <caf/send.hpp>
 
+#include <algorithm>
 #include <cassert>
 #include <string>
 #include <utility>
@@ -61,9 +62,9 @@ error check_memory(const options& opts) {
   if (opts.host_bytes <= there / opts.ranks)
     return {};
   return {ec::out_of_memory,
-          "host_bytes: " + std::to_string(opts.host_bytes) + " bytes for each of "
-            + std::to_string(opts.ranks) + " ranks are more than the "
-            + std::to_string(there)
+          "host_bytes: " + std::to_string(opts.host_bytes)
+            + " bytes for each of " + std::to_string(opts.ranks)
+            + " ranks are more than the " + std::to_string(there)
             + " bytes of memory of this machine; ask for less"};
 }
 
@@ -196,10 +197,10 @@ result<runtime> runtime::start(const options& opts) {
     auto device_options = device_of(opts, seat->events, shared_pool);
     // With real time a device may wait for memory; in simulated time it never
     // does, and a hop to another thread would cost more than its work.
-    seat->device = opts.device == device_kind::host_virtual
-                     ? sys.spawn(device, std::move(device_options))
-                     : sys.spawn<caf::detached>(device,
-                                                std::move(device_options));
+    seat->device
+      = opts.device == device_kind::host_virtual
+        ? sys.spawn(device, std::move(device_options))
+        : sys.spawn<caf::detached>(device, std::move(device_options));
     auto worker_options = gpu_worker_config{};
     worker_options.rank = id;
     worker_options.rule = &core::rules_of(opts.rules);
@@ -207,10 +208,9 @@ result<runtime> runtime::start(const options& opts) {
     worker_options.idle_delay = opts.idle_delay;
     worker_options.virtual_time = opts.device == device_kind::host_virtual;
     worker_options.model_fingerprint = opts.model_fingerprint;
-    seat->worker
-      = sys.spawn(gpu_worker, std::move(worker_options), seat->device,
-                  caf::actor_cast<scheduler_worker_port>(out->scheduler),
-                  seat->port);
+    seat->worker = sys.spawn(
+      gpu_worker, std::move(worker_options), seat->device,
+      caf::actor_cast<scheduler_worker_port>(out->scheduler), seat->port);
     out->ranks.push_back(std::unique_ptr<rank>{new rank{std::move(seat)}});
   }
   return runtime{std::move(out)};
@@ -275,8 +275,10 @@ ticket_id runtime::get_stats() {
 }
 
 ticket_id runtime::shutdown(std::chrono::milliseconds deadline) {
-  using std::chrono::nanoseconds;
-  return impl_->send(msg::shutdown{0, nanoseconds{deadline}.count()});
+  using namespace std::chrono;
+  const auto bounded
+    = std::clamp<milliseconds>(deadline, milliseconds{0}, longest_wait);
+  return impl_->send(msg::shutdown{0, nanoseconds{bounded}.count()});
 }
 
 ticket_id runtime::advance(nanoseconds_t now) {

@@ -5,12 +5,13 @@
 
 #include "actors/scheduler.hpp"
 
+#include "actors/log.hpp"
 #include "core/store_capability.hpp"
+#include "core/store_intent.hpp"
 
 #include <caf/actor_cast.hpp>
 #include <caf/send.hpp>
 
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <utility>
@@ -72,7 +73,19 @@ void scheduler_state::fail(ticket_id ticket, request_id id, ec code,
 void scheduler_state::order_error(const std::string& what) {
   counters.order_errors += 1;
   if (logged_errors.insert(what).second) // Once per kind (S12).
-    spdlog::error("scheduler: {}; it is counted and ignored", what);
+    log().error("scheduler: {}; it is counted and ignored", what);
+}
+
+void scheduler_state::note_fresh(
+  const std::vector<std::vector<block_id>>& blocks) {
+  for (const auto& group : blocks)
+    for (auto block : group)
+      if (block != no_block)
+        fresh.insert(block);
+}
+
+bool scheduler_state::crosses_boundary(const request_row& row) const {
+  return core::wanted_tokens(row.wish, *rule) >= row.boundary;
 }
 
 void scheduler_state::empty_tables(request_id id, request_row& row) {
@@ -124,10 +137,10 @@ void scheduler_state::watch_full_blocks(const core::tracked_job& entry) {
           watch.add(block, entry.work.id);
 }
 
-std::vector<core::key_view>
-scheduler_state::last_keys(const request_row* row, job_id ending) const {
+std::vector<core::key_view> scheduler_state::last_keys(const request_row* row,
+                                                       job_id ending) const {
   const auto last = row != nullptr && row->closed && row->jobs.size() == 1
-                    && row->jobs.front() == ending;
+                 && row->jobs.front() == ending;
   return last ? row->final_keys : std::vector<core::key_view>{};
 }
 
@@ -146,14 +159,8 @@ scheduler(scheduler_actor::stateful_pointer<scheduler_state> self,
   st.engine = std::move(engine);
   st.jobs = core::job_table{st.opts.ranks};
   st.ranks.resize(st.opts.ranks);
-  self->set_down_handler([&st](const caf::down_msg& down) {
-    for (rank_id r = 0; r < st.ranks.size(); ++r)
-      if (st.ranks[r].worker && st.ranks[r].worker.address() == down.source) {
-        st.ranks[r].down = true;
-        st.push(rank_gone{r, st.ranks[r].incarnation});
-        st.tick_without(r);
-      }
-  });
+  self->set_down_handler(
+    [&st](const caf::down_msg& down) { st.on_down(down.source); });
   return {
     // From the engine.
     [&st](msg::add& x) { st.push(std::move(x)); },

@@ -2,13 +2,15 @@
 
 #pragma once
 
+#include "kvtide/options.hpp"
+
+#include "actors/alarm.hpp"
 #include "actors/request_row.hpp"
 #include "core/job_table.hpp"
 #include "core/layout.hpp"
 #include "core/reuse_watch.hpp"
 #include "core/rules.hpp"
 #include "core/sliding_index.hpp"
-#include "kvtide/options.hpp"
 #include "messages/cache_manager.hpp"
 #include "messages/engine.hpp"
 #include "messages/gpu_worker.hpp"
@@ -25,7 +27,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <set>
@@ -41,7 +42,7 @@ struct scheduler_config {
   options opts;
 };
 
-// -- what waits in the queue besides the engine's calls -------------------------
+// -- what waits in the queue besides the engine's calls -----------------------
 
 /// A worker joined.
 struct rank_joined {
@@ -65,15 +66,13 @@ struct advance_on {
 };
 
 /// Everything that takes effect one after the other (S1).
-using scheduler_item
-  = std::variant<msg::add, msg::extend, msg::lookup, msg::decline,
-                 msg::allocate, msg::step, msg::outputs, msg::truncate,
-                 msg::finish, msg::reset, msg::get_stats, msg::get_snapshot,
-                 msg::take_events, msg::shutdown, msg::advance,
-                 msg::transfer_done, rank_joined, rank_gone, idle_plan,
-                 advance_on>;
+using scheduler_item = std::variant<
+  msg::add, msg::extend, msg::lookup, msg::decline, msg::allocate, msg::step,
+  msg::outputs, msg::truncate, msg::finish, msg::reset, msg::get_stats,
+  msg::get_snapshot, msg::take_events, msg::shutdown, msg::advance,
+  msg::transfer_done, rank_joined, rank_gone, idle_plan, advance_on>;
 
-// -- the item in progress --------------------------------------------------------
+// -- the item in progress -----------------------------------------------------
 
 struct lookup_phase {
   ticket_id ticket = 0;
@@ -88,7 +87,6 @@ struct lookup_phase {
 };
 
 struct allocate_phase {
-  ticket_id ticket = 0;
   request_id request = 0;
   token_count total = 0;
   job work;
@@ -103,7 +101,6 @@ struct step_phase {
     msg::store_offer answer;
   };
 
-  ticket_id ticket = 0;
   step_plan plan;
   /// Planned without the engine (S13): no `begin_step`, no answer.
   bool idle = false;
@@ -135,8 +132,8 @@ struct events_phase {
 struct advance_phase {
   ticket_id ticket = 0;
   nanoseconds_t target = 0;
-  /// Ranks that have not ticked.
-  std::set<rank_id> waiting;
+  /// Ranks that have not answered the present tick.
+  std::set<rank_id> awaited;
   nanoseconds_t next_due = 0;
   std::vector<msg::transfer_done> reports;
 };
@@ -145,7 +142,7 @@ using scheduler_phase
   = std::variant<std::monostate, lookup_phase, allocate_phase, step_phase,
                  rollback_phase, report_phase, events_phase, advance_phase>;
 
-// -- the actor -------------------------------------------------------------------
+// -- the actor ----------------------------------------------------------------
 
 /// State of the scheduler. Touched by one thread at a time, as CAF runs one
 /// message of an actor after the other. Never waits: an item that needs other
@@ -153,17 +150,14 @@ using scheduler_phase
 struct scheduler_state {
   static inline const char* name = "scheduler";
 
-  static constexpr nanoseconds_t never
-    = std::numeric_limits<nanoseconds_t>::max();
-
   struct rank_seat {
+    /// Null as soon as it is known to be down.
     gpu_worker_actor worker;
     incarnation_id incarnation = 0;
     std::uint64_t slots = 0;
     bool joined = false;
+    /// Until the loss takes its turn in the queue.
     bool alive = false;
-    /// Its death is known, but still waits in the queue: it will not tick.
-    bool down = false;
   };
 
   scheduler_state() = default;
@@ -173,7 +167,7 @@ struct scheduler_state {
   /// Takes the requests along: they hold the scheduler, and it holds them.
   ~scheduler_state();
 
-  // -- the queue (scheduler.cpp) -----------------------------------------------
+  // -- the queue (scheduler.cpp) ----------------------------------------------
 
   void push(scheduler_item item);
   void push_front(std::vector<scheduler_item> items);
@@ -189,7 +183,7 @@ struct scheduler_state {
     return out;
   }
 
-  // -- engine's calls (scheduler_calls.cpp) --------------------------------------
+  // -- engine's calls (scheduler_calls.cpp) -----------------------------------
 
   void start(msg::add& x);
   void start(msg::extend& x);
@@ -199,6 +193,9 @@ struct scheduler_state {
   void start(msg::outputs& x);
   void start(msg::truncate& x);
   void start(msg::finish& x);
+  /// @returns false if the numbers are out of range; nothing is taken then
+  bool take_ending(request_row& row, const finish_call& call);
+  void await_plan(request_id id, request_row& row);
   void start(msg::reset& x);
   /// @returns the jobs that were in flight
   std::vector<job_id> forget_everything();
@@ -216,7 +213,7 @@ struct scheduler_state {
 
   void answer_lookup(lookup_phase& now);
 
-  // -- a step (scheduler_step.cpp) -----------------------------------------------
+  // -- a step (scheduler_step.cpp) --------------------------------------------
 
   void start(msg::step& x);
   void start(idle_plan& x);
@@ -224,10 +221,18 @@ struct scheduler_state {
   void on(msg::store_offer& x);
   void on(msg::stores_prepared& x);
 
-  void take_row(step_row& row);
+  void ignore_unusable(step_call& call);
+  [[nodiscard]] bool usable(const step_row& row);
+  [[nodiscard]] std::vector<request_id>
+  take_tails(const std::vector<finish_call>& tails);
+  void take_tables(const step_call& call);
+  void take_row(const step_row& row);
   void clear_stale_blocks();
-  void find_flushes(const std::vector<request_id>& preempted,
-                    std::set<job_id>& flush) const;
+  void expire_promises();
+  [[nodiscard]] std::set<job_id>
+  find_flushes(const std::vector<request_id>& preempted) const;
+  void invite_all(step_phase& now, const step_call& call);
+  void invite_finished(step_phase& now);
   void invite(step_phase& now, request_id id, bool offers, bool moves);
   void invite_refused(step_phase& now);
   void ask_participants(step_phase& now);
@@ -240,7 +245,7 @@ struct scheduler_state {
   void send_begin_step(const step_phase& now, std::vector<job> flushed_stores);
   [[nodiscard]] bool stores_paused();
 
-  // -- jobs, ranks and time (scheduler_jobs.cpp) -----------------------------------
+  // -- jobs, ranks and time (scheduler_jobs.cpp) ------------------------------
 
   void start(msg::transfer_done& x);
   void start(rank_joined& x);
@@ -251,6 +256,7 @@ struct scheduler_state {
   void on(msg::rolled_back& x);
   void on(const msg::ticked& x);
   void on_transfer(msg::transfer_done& x);
+  void on_down(const caf::actor_addr& worker);
   void on_timer();
 
   void settle(core::tracked_job& entry);
@@ -264,21 +270,24 @@ struct scheduler_state {
   void unwatch(const core::tracked_job& entry);
   void erase_job(job_id id);
   void tick_ranks(advance_phase& now);
+  /// This rank has ticked, or never will.
+  void rank_ticked(advance_phase& now, rank_id rank);
   void end_tick(advance_phase& now);
-  /// This rank will not tick, or has.
-  void tick_without(rank_id rank);
   void maybe_stopped();
   void arm_timer();
   [[nodiscard]] nanoseconds_t clock_now() const;
   [[nodiscard]] nanoseconds_t own_due() const;
 
-  // -- helpers (scheduler.cpp) -----------------------------------------------------
+  // -- helpers (scheduler.cpp) ------------------------------------------------
 
   request_row* find(request_id id);
   /// Every rank has joined and lives.
   [[nodiscard]] bool ranks_complete() const;
   void fail(ticket_id ticket, request_id id, ec code, std::string text);
   void order_error(const std::string& what);
+  void note_fresh(const std::vector<std::vector<block_id>>& blocks);
+  /// The latest progress lets it have something to store.
+  [[nodiscard]] bool crosses_boundary(const request_row& row) const;
   void empty_tables(request_id id, request_row& row);
   void release_promise(request_row& row);
   void refresh_boundary(request_row& row);
@@ -292,13 +301,13 @@ struct scheduler_state {
   void broadcast(T x) {
     const auto message = caf::make_message(std::move(x));
     for (const auto& seat : ranks)
-      if (seat.alive)
+      if (seat.worker)
         caf::actor_cast<caf::strong_actor_ptr>(seat.worker)
           ->enqueue(self->ctrl(), caf::make_message_id(), message,
                     self->context());
   }
 
-  // -- members -------------------------------------------------------------------
+  // -- members ----------------------------------------------------------------
 
   scheduler_actor::pointer self = nullptr;
   std::shared_ptr<const core::layout> shape;
@@ -348,8 +357,7 @@ struct scheduler_state {
   nanoseconds_t now = 0;
   /// When `finishing` is planned without a step (S13).
   nanoseconds_t idle_due = never;
-  /// When `timer` messages that are under way will arrive, ascending.
-  std::vector<nanoseconds_t> armed;
+  alarm wake_up;
 
   struct stop_call {
     ticket_id ticket = 0;

@@ -8,8 +8,6 @@
 
 #include <caf/actor_cast.hpp>
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -22,13 +20,18 @@ std::string name_of(request_id id) {
   return "request " + std::to_string(id);
 }
 
-/// One list per group, and all ids inside `hashed` matched by one in `blocks`.
-bool fits_groups(const allocated& call, std::size_t groups) {
+/// One list per group, long enough for `tokens`, and a mark for each block.
+bool fits_groups(const allocated& call, const core::layout& shape,
+                 token_count tokens) {
+  const auto groups = shape.groups.size();
   if (call.blocks.size() != groups || call.hashed.size() != groups)
     return false;
-  for (std::size_t g = 0; g < groups; ++g)
-    if (call.blocks[g].size() != call.hashed[g].size())
+  for (std::size_t g = 0; g < groups; ++g) {
+    const auto room = static_cast<token_count>(call.blocks[g].size())
+                    * shape.groups[g].block_tokens;
+    if (call.blocks[g].size() != call.hashed[g].size() || room < tokens)
       return false;
+  }
   return true;
 }
 
@@ -41,12 +44,13 @@ void scheduler_state::start(msg::add& x) {
   if (stopping)
     return fail(x.ticket, call.request, ec::shutting_down,
                 "the runtime is stopping; add no more requests");
-  if (call.prompt_tokens < 0 || call.known_tokens < call.prompt_tokens
-      || call.cap < 0)
+  if (!is_token_count(call.prompt_tokens) || !is_token_count(call.known_tokens)
+      || call.known_tokens < call.prompt_tokens || call.cap < 0)
     return fail(x.ticket, call.request, ec::invalid_argument,
                 name_of(call.request)
-                  + ": prompt_tokens and cap must not be negative, and "
-                    "known_tokens not below prompt_tokens");
+                  + ": prompt_tokens and cap must not be negative, "
+                    "known_tokens not below prompt_tokens, and neither above "
+                    "max_tokens");
   if (find(call.request) != nullptr)
     return fail(x.ticket, call.request, ec::duplicate_request,
                 name_of(call.request)
@@ -82,18 +86,21 @@ void scheduler_state::start(msg::extend& x) {
     = std::any_of(x.call.hashes.begin(), x.call.hashes.end(),
                   [](const prefix_hash& hash) { return hash.size() == 0; });
   const auto ids = x.call.token_ids.size();
-  const auto covered = x.call.hashes.size()
-                       * static_cast<std::size_t>(shape->hash_tokens);
+  const auto covered
+    = x.call.hashes.size() * static_cast<std::size_t>(shape->hash_tokens);
   if (empty || (ids != 0 && ids != covered))
     return fail(x.ticket, x.call.request, ec::invalid_argument,
                 name_of(x.call.request)
                   + ": a prefix hash must not be empty, and token_ids must be "
                     "empty or name every token that the hashes cover");
   auto& update = row->update;
+  // Behind hashes without ids, ids would be taken for those of other tokens.
+  if (update.token_ids.size()
+      == update.hashes.size() * static_cast<std::size_t>(shape->hash_tokens))
+    update.token_ids.insert(update.token_ids.end(), x.call.token_ids.begin(),
+                            x.call.token_ids.end());
   update.hashes.insert(update.hashes.end(), x.call.hashes.begin(),
                        x.call.hashes.end());
-  update.token_ids.insert(update.token_ids.end(), x.call.token_ids.begin(),
-                          x.call.token_ids.end());
   if (x.call.first == 0)
     update.parent = x.call.parent;
   row->hashes += x.call.hashes.size();
@@ -102,9 +109,10 @@ void scheduler_state::start(msg::extend& x) {
 void scheduler_state::start(msg::outputs& x) {
   for (const auto& output : x.call.rows) {
     auto* row = find(output.request);
-    if (row == nullptr || output.known < 0 || output.computed < 0) {
-      order_error("outputs name a request that is not tracked, or a negative "
-                  "number of tokens");
+    if (row == nullptr || !is_token_count(output.known)
+        || !is_token_count(output.computed)) {
+      order_error("outputs name a request that is not tracked, or a number of "
+                  "tokens that is out of range");
       continue;
     }
     // A later step may be planned already: what it computes stays scheduled.
@@ -130,8 +138,8 @@ void scheduler_state::start(msg::truncate& x) {
   wish.known = tokens;
   wish.computed = std::min(wish.computed, tokens);
   wish.scheduled = 0;
-  row->hashes = std::min(row->hashes,
-                         static_cast<std::uint64_t>(tokens / shape->hash_tokens));
+  row->hashes = std::min(
+    row->hashes, static_cast<std::uint64_t>(tokens / shape->hash_tokens));
   for (std::size_t g = 0; g < row->next.size(); ++g)
     row->next[g] = std::min(
       row->next[g],
@@ -142,17 +150,24 @@ void scheduler_state::start(msg::truncate& x) {
     const auto& work = jobs.find(id)->work;
     const auto rewritten = [&](const job_row& r) {
       const auto& group = shape->groups[r.key.group];
-      return static_cast<token_count>(r.chunk + 1) * group.chunk_tokens > tokens;
+      return static_cast<token_count>(r.chunk + 1) * group.chunk_tokens
+           > tokens;
     };
     if (work.kind == job_kind::store
         && std::any_of(work.rows.begin(), work.rows.end(), rewritten))
       leftover_flush.insert(id);
   }
-  self->send(row->actor,
-             msg::shrink{std::exchange(row->update, {}), tokens});
+  self->send(row->actor, msg::shrink{std::exchange(row->update, {}), tokens});
 }
 
 void scheduler_state::start(msg::finish& x) {
+  auto* row = find(x.call.request);
+  const auto newly = row != nullptr && !row->wish.ending;
+  if (newly && !take_ending(*row, x.call))
+    return fail(x.ticket, x.call.request, ec::invalid_argument,
+                name_of(x.call.request)
+                  + " goes on: known and computed must be from 0 to "
+                    "max_tokens");
   auto out = finish_answer{x.ticket, x.call.request, {}};
   // Loads may still write, also those from before a reset or past their
   // deadline (S7).
@@ -164,36 +179,43 @@ void scheduler_state::start(msg::finish& x) {
     out.held.insert(out.held.end(), blocks.begin(), blocks.end());
     jobs.find(id)->blocks_held = true;
   }
-  auto* row = find(x.call.request);
-  if (row != nullptr && !row->wish.ending) {
-    if (x.call.reason > finish_reason::ignored
-        && logged_errors.insert("reason").second) // R2
-      spdlog::warn("scheduler: {} ended for reason {}, which is unknown; only "
-                   "its computed tokens are stored",
-                   name_of(x.call.request), static_cast<int>(x.call.reason));
-    if (x.call.reason > finish_reason::ignored)
-      order_error("a request ended for a reason that this version does not "
-                  "know"); // R2
-    row->wish.ending = x.call.reason;
-    row->wish.known = x.call.known;
-    row->wish.computed = x.call.computed;
-    row->wish.scheduled = 0;
-    release_promise(*row);
-    for (auto id : row->jobs)
-      if (const auto& entry = *jobs.find(id);
-          entry.work.kind == job_kind::store)
-        watch_full_blocks(entry);
-    finishing.push_back(x.call.request);
-    if (opts.delivery == plan_delivery::direct) {
-      idle_due = std::min(
-        idle_due,
-        clock_now() + std::chrono::nanoseconds{opts.idle_delay}.count());
-      arm_timer();
-    }
-  } else if (row != nullptr) {
+  if (newly)
+    await_plan(x.call.request, *row);
+  else if (row != nullptr)
     order_error("a request was finished twice");
-  }
   self->send(engine, std::move(out));
+}
+
+bool scheduler_state::take_ending(request_row& row, const finish_call& call) {
+  if (!is_token_count(call.known) || !is_token_count(call.computed))
+    return false;
+  if (call.reason > finish_reason::ignored
+      && call.reason != row.wish.ending) // R2
+    order_error(
+      "a request ended for reason "
+      + std::to_string(static_cast<int>(call.reason))
+      + ", which this version does not know; only its computed tokens "
+        "are stored");
+  row.wish.ending = call.reason;
+  row.wish.known = call.known;
+  row.wish.computed = call.computed;
+  row.wish.scheduled = 0;
+  return true;
+}
+
+/// From here on its blocks may be reused, and the next plan has its tail (S2).
+void scheduler_state::await_plan(request_id id, request_row& row) {
+  release_promise(row);
+  for (auto job : row.jobs)
+    if (const auto& entry = *jobs.find(job); entry.work.kind == job_kind::store)
+      watch_full_blocks(entry);
+  finishing.push_back(id);
+  if (opts.delivery != plan_delivery::direct)
+    return; // Without a step there is no way to the ranks.
+  idle_due = std::min(
+    idle_due,
+    later_by(clock_now(), std::chrono::nanoseconds{opts.idle_delay}.count()));
+  arm_timer();
 }
 
 // -- lookup -------------------------------------------------------------------
@@ -210,10 +232,12 @@ void scheduler_state::start(msg::lookup& x) {
     if (!seen.insert(query.request).second)
       return fail(x.ticket, query.request, ec::invalid_argument,
                   name_of(query.request) + " is named twice in one lookup");
-    if (query.local < 0 || query.known_tokens < query.local)
+    if (query.local < 0 || query.known_tokens < query.local
+        || !is_token_count(query.known_tokens))
       return fail(x.ticket, query.request, ec::invalid_argument,
                   name_of(query.request)
-                    + ": local must be between 0 and known_tokens");
+                    + ": local must be between 0 and known_tokens, and that "
+                      "at most max_tokens");
   }
   auto lookup = lookup_phase{};
   lookup.ticket = x.ticket;
@@ -237,12 +261,11 @@ void scheduler_state::start(msg::lookup& x) {
       ask.ignore_pending
         = rule->bounded_deferral && row.deferrals >= opts.max_deferrals; // R7
       ask.touch = !rule->recency_per_admission || !row.accessed;         // R12
-      ask.promise = rule->hold_hits ? ++last_promise : 0;                // R11
+      ask.promise = ++last_promise;
       lookup.searched.push_back(lookup.hits.size());
       lookup.promises.push_back(ask.promise);
       lookup.queries.push_back(std::move(ask));
-      self->send(row.actor,
-                 msg::prepare_search{std::exchange(row.update, {})});
+      self->send(row.actor, msg::prepare_search{std::exchange(row.update, {})});
     }
     lookup.hits.push_back(hit);
   }
@@ -317,36 +340,29 @@ void scheduler_state::start(msg::allocate& x) {
   if (call.external == 0) {
     release_promise(*row);
     if (rule->allocation_is_always_fresh) // R15, FEN-02
-      for (const auto& group : call.blocks)
-        for (auto block : group)
-          if (block != no_block)
-            fresh.insert(block);
+      note_fresh(call.blocks);
     return;
   }
-  if (call.external < 0 || row->local + call.external > row->hit_tokens
-      || !fits_groups(call, shape->groups.size()))
+  if (call.external < 0 || call.external > row->hit_tokens - row->local
+      || !fits_groups(call, *shape, row->local + call.external))
     return fail(x.ticket, call.request, ec::invalid_argument,
                 name_of(call.request) + ": external must be at most the "
                   + std::to_string(row->hit_tokens - row->local)
                   + " tokens of the last lookup, and blocks and hashed must "
-                    "have one list per group of equal length");
+                    "have one list per group of equal length, with room for "
+                    "all tokens up to the end of the load");
   if (!row->jobs.empty())
     return fail(x.ticket, call.request, ec::out_of_order,
                 name_of(call.request)
                   + " has jobs in flight; look it up again first");
-  for (const auto& group : call.blocks)
-    for (auto block : group)
-      if (block != no_block)
-        fresh.insert(block);
+  note_fresh(call.blocks);
   auto allocation = allocate_phase{};
-  allocation.ticket = x.ticket;
   allocation.request = call.request;
   allocation.total = row->local + call.external;
-  phase = std::move(allocation);
   self->send(row->actor,
-             msg::plan_load{std::exchange(row->update, {}),
-                            row->local + call.external, std::move(call.blocks),
-                            std::move(call.hashed)});
+             msg::plan_load{std::exchange(row->update, {}), allocation.total,
+                            std::move(call.blocks), std::move(call.hashed)});
+  phase = std::move(allocation);
 }
 
 void scheduler_state::on(msg::load_offer& x) {
@@ -378,8 +394,8 @@ void scheduler_state::on(msg::load_prepared& x) {
       work.rows[i].slot = x.grant.slots[i];
     for (std::size_t g = 0; g < row.next.size(); ++g) {
       const auto chunk = shape->groups[g].chunk_tokens;
-      row.next[g] = static_cast<std::size_t>(
-        (allocation->total + chunk - 1) / chunk); // Rounded up.
+      row.next[g] = static_cast<std::size_t>((allocation->total + chunk - 1)
+                                             / chunk); // Rounded up.
     }
     refresh_boundary(row);
     const auto& entry = jobs.add(std::move(work));
@@ -394,8 +410,8 @@ void scheduler_state::on(msg::load_prepared& x) {
     failed.work.id = jobs.skip_id();
     failed.first_failed_row = 0; // Nothing of it was copied.
     if (x.grant.ok())
-      self->send(cache, msg::complete_job{job_kind::load, failed.keys(), false,
-                                          false, {}});
+      self->send(cache, msg::complete_job{
+                          job_kind::load, failed.keys(), false, false, {}});
     fail_load(failed);
   }
   done();
@@ -508,8 +524,8 @@ void scheduler_state::start(msg::shutdown& x) {
   if (stopping)
     return fail(x.ticket, 0, ec::shutting_down,
                 "the runtime is stopping already");
-  stopping = stop_call{x.ticket, clock_now() + std::max<nanoseconds_t>(
-                                   0, x.deadline)};
+  stopping = stop_call{
+    x.ticket, later_by(clock_now(), std::max<nanoseconds_t>(0, x.deadline))};
   if (!finishing.empty() && opts.delivery == plan_delivery::direct)
     push(idle_plan{}); // Their tails are stored now or never.
   arm_timer();

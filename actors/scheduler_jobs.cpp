@@ -4,7 +4,6 @@
 /// How jobs end, ranks that come and go, and time.
 
 #include "actors/scheduler.hpp"
-
 #include "core/store_capability.hpp"
 
 #include <algorithm>
@@ -151,13 +150,13 @@ void scheduler_state::fail_load(core::tracked_job& entry) {
   if (!shape->any_sliding) {
     out.first_bad_token = no_cap;
     for (auto i = std::size_t{entry.first_failed_row}; i < rows_.size(); ++i)
-      out.first_bad_token = std::min(
-        out.first_bad_token,
-        static_cast<token_count>(rows_[i].chunk)
-          * shape->groups[rows_[i].key.group].chunk_tokens);
+      out.first_bad_token
+        = std::min(out.first_bad_token,
+                   static_cast<token_count>(rows_[i].chunk)
+                     * shape->groups[rows_[i].key.group].chunk_tokens);
     out.first_bad_token = out.first_bad_token == no_cap
-                            ? local
-                            : std::max(out.first_bad_token, local);
+                          ? local
+                          : std::max(out.first_bad_token, local);
   }
   if (row != nullptr && !entry.stale) {
     for (std::size_t g = 0; g < row->next.size(); ++g)
@@ -191,9 +190,9 @@ void scheduler_state::leave_request(const core::tracked_job& entry) {
   auto* row = find(entry.work.request);
   if (row == nullptr)
     return;
-  row->jobs.erase(std::remove(row->jobs.begin(), row->jobs.end(),
-                              entry.work.id),
-                  row->jobs.end());
+  row->jobs.erase(
+    std::remove(row->jobs.begin(), row->jobs.end(), entry.work.id),
+    row->jobs.end());
   drop_if_over(entry.work.request);
 }
 
@@ -212,6 +211,11 @@ void scheduler_state::erase_job(job_id id) {
 
 void scheduler_state::start(rank_joined& x) {
   const auto rank = x.ready.rank;
+  if (rank < ranks.size() && ranks[rank].alive
+      && ranks[rank].incarnation == x.ready.incarnation
+      && ranks[rank].worker == x.worker)
+    return; // Its memory is registered again; its host pool was there all
+            // along.
   if (rank >= ranks.size() || ranks[rank].alive)
     return order_error("a worker joined as a rank that does not exist or is "
                        "taken");
@@ -219,7 +223,7 @@ void scheduler_state::start(rank_joined& x) {
   if (x.ready.slots < pool_slots)
     return order_error("a worker came back with fewer slots than the pool has");
   const auto is_back = seat.joined;
-  seat = {x.worker, x.ready.incarnation, x.ready.slots, true, true, false};
+  seat = {x.worker, x.ready.incarnation, x.ready.slots, true, true};
   self->monitor(seat.worker);
   if (is_back) {
     // Its host pool is gone with its old life; no published chunk is whole.
@@ -232,6 +236,7 @@ void scheduler_state::start(rank_joined& x) {
   for (const auto& other : ranks)
     pool_slots = std::min(pool_slots, other.slots);
   self->send(cache, msg::open_pool{pool_slots});
+  slots_gained = true; // Requests that came before the ranks were refused.
 }
 
 void scheduler_state::start(rank_gone& x) {
@@ -239,7 +244,6 @@ void scheduler_state::start(rank_gone& x) {
   if (!seat.alive || seat.incarnation != x.incarnation)
     return;
   seat.alive = false;
-  seat.worker = nullptr;
   self->send(engine, rank_lost{x.rank, x.incarnation});
   // Fenced off: nothing of this rank runs any more.
   auto reports = std::vector<scheduler_item>{};
@@ -251,7 +255,28 @@ void scheduler_state::start(rank_gone& x) {
         id, x.rank, x.incarnation,
         now_ == state::late ? job_status::drained : job_status::failed, 0});
   }
+  // No rank has heard of these, and none may: whoever takes this rank's place
+  // has another host pool.
+  for (const auto& work : std::exchange(waiting_loads, {}))
+    for (rank_id r = 0; r < ranks.size(); ++r)
+      if (r != x.rank)
+        reports.push_back(msg::transfer_done{work.id, r, ranks[r].incarnation,
+                                             job_status::failed, 0});
   push_front(std::move(reports));
+}
+
+void scheduler_state::on_down(const caf::actor_addr& worker) {
+  for (rank_id r = 0; r < ranks.size(); ++r) {
+    auto& seat = ranks[r];
+    if (!seat.worker || seat.worker.address() != worker)
+      continue;
+    seat.worker = nullptr;
+    push(rank_gone{r, seat.incarnation});
+    // It answers no more; the item in progress must not wait for it.
+    if (auto* tick = std::get_if<advance_phase>(&phase); tick != nullptr)
+      rank_ticked(*tick, r);
+    return;
+  }
 }
 
 // -- time ---------------------------------------------------------------------
@@ -268,17 +293,14 @@ nanoseconds_t scheduler_state::own_due() const {
 }
 
 void scheduler_state::arm_timer() {
-  const auto due = own_due();
-  if (opts.device == device_kind::host_virtual || due == never
-      || (!armed.empty() && armed.front() <= due))
+  if (opts.device == device_kind::host_virtual)
     return;
-  armed.insert(armed.begin(), due);
-  const auto wait = std::max<nanoseconds_t>(0, due - clock_now());
-  self->delayed_send(self, std::chrono::nanoseconds{wait}, msg::timer{});
+  if (const auto wait = wake_up.set(clock_now(), own_due()))
+    self->delayed_send(self, *wait, msg::timer{});
 }
 
 void scheduler_state::on_timer() {
-  armed.erase(armed.begin());
+  wake_up.rang();
   if (!finishing.empty() && idle_due <= clock_now())
     push(idle_plan{});
   maybe_stopped();
@@ -321,11 +343,11 @@ void scheduler_state::start(advance_on& x) {
 
 void scheduler_state::tick_ranks(advance_phase& tick) {
   tick.next_due = own_due();
-  for (rank_id rank = 0; rank < ranks.size(); ++rank)
-    if (ranks[rank].alive && !ranks[rank].down)
-      tick.waiting.insert(rank);
+  for (rank_id r = 0; r < ranks.size(); ++r)
+    if (ranks[r].worker)
+      tick.awaited.insert(r);
   broadcast(msg::tick{now});
-  if (tick.waiting.empty())
+  if (tick.awaited.empty())
     end_tick(tick);
 }
 
@@ -333,22 +355,25 @@ void scheduler_state::on(const msg::ticked& x) {
   auto* tick = in_phase<advance_phase>();
   if (tick == nullptr)
     return;
+  if (x.rank >= ranks.size() || ranks[x.rank].incarnation != x.incarnation
+      || tick->awaited.count(x.rank) == 0)
+    return order_error("a rank answered a tick twice, or in another life");
   tick->next_due = std::min(tick->next_due, x.next_due);
-  tick_without(x.rank);
+  rank_ticked(*tick, x.rank);
 }
 
-void scheduler_state::tick_without(rank_id rank) {
-  auto* tick = std::get_if<advance_phase>(&phase);
-  if (tick != nullptr && tick->waiting.erase(rank) > 0 && tick->waiting.empty())
-    end_tick(*tick);
+void scheduler_state::rank_ticked(advance_phase& tick, rank_id rank) {
+  if (tick.awaited.erase(rank) > 0 && tick.awaited.empty())
+    end_tick(tick);
 }
 
 void scheduler_state::end_tick(advance_phase& tick) {
   auto items = std::vector<scheduler_item>{};
-  std::sort(tick.reports.begin(), tick.reports.end(),
-            [](const msg::transfer_done& x, const msg::transfer_done& y) {
-              return std::tie(x.job, x.rank) < std::tie(y.job, y.rank);
-            });
+  std::stable_sort(
+    tick.reports.begin(), tick.reports.end(),
+    [](const msg::transfer_done& x, const msg::transfer_done& y) {
+      return std::tie(x.job, x.rank) < std::tie(y.job, y.rank);
+    });
   for (auto& report : tick.reports)
     items.push_back(report);
   if (!finishing.empty() && idle_due <= now)

@@ -4,7 +4,6 @@
 /// A step of the engine, from its rows to its plan.
 
 #include "actors/scheduler.hpp"
-
 #include "core/store_capability.hpp"
 #include "core/store_intent.hpp"
 #include "messages/plan_bytes.hpp"
@@ -17,10 +16,6 @@ namespace kvtide {
 
 namespace {
 
-bool negative(const step_row& row) {
-  return row.computed < 0 || row.scheduled < 0 || row.known < 0;
-}
-
 /// Per group: logical index of the first block that is copied.
 std::vector<std::uint32_t> first_blocks(const std::vector<job_row>& rows,
                                         const core::layout& shape) {
@@ -31,8 +26,8 @@ std::vector<std::uint32_t> first_blocks(const std::vector<job_row>& rows,
       if (found[row.key.group] || row.blocks[i] == no_block)
         continue;
       found[row.key.group] = true;
-      out[row.key.group] = static_cast<std::uint32_t>(
-        row.chunk * shape.blocks_per_chunk + i);
+      out[row.key.group]
+        = static_cast<std::uint32_t>(row.chunk * shape.blocks_per_chunk + i);
     }
   }
   return out;
@@ -53,93 +48,15 @@ void scheduler_state::start(msg::step& x) {
   idle_due = never;
   counters.steps += 1;
   auto step = step_phase{};
-  step.ticket = x.ticket;
   step.plan.ticket = x.ticket;
   step.plan.step = call.step;
-  // R10: what is named twice, or is unknown, is ignored from here on.
-  auto named = tsl::robin_set<request_id>{};
-  const auto once = [&](request_id id) {
-    if (named.insert(id).second)
-      return true;
-    order_error("a step names a request twice");
-    return false;
-  };
-  auto preempted = std::vector<request_id>{};
-  for (auto id : call.preempted)
-    if (once(id) && find(id) != nullptr)
-      preempted.push_back(id);
-  const auto unusable = [&](const step_row& row) {
-    const auto* known = find(row.request);
-    if (!once(row.request) || known == nullptr || known->wish.ending
-        || negative(row)
-        || (!row.new_blocks.empty()
-            && row.new_blocks.size() != shape->groups.size())) {
-      order_error("a step schedules a request that is not tracked or has "
-                  "finished, or a row of it is malformed");
-      return true;
-    }
-    return false;
-  };
-  call.rows.erase(std::remove_if(call.rows.begin(), call.rows.end(), unusable),
-                  call.rows.end());
-  for (const auto& tail : call.finished) {
-    auto* row = find(tail.request);
-    if (!once(tail.request) || row == nullptr || !row->wish.ending
-        || row->closed)
-      continue; // Untracked ones may be named (SCHEMA 4.4).
-    row->wish.ending = tail.reason;
-    row->wish.known = tail.known;
-    row->wish.computed = tail.computed;
-    step.finished.push_back(tail.request);
-  }
-  for (auto id : std::exchange(finishing, {})) // S2
-    if (std::find(step.finished.begin(), step.finished.end(), id)
-        == step.finished.end())
-      step.finished.push_back(id);
-  // R3: first of all.
-  if (rule->preemption_clears_table)
-    for (auto id : preempted)
-      empty_tables(id, *find(id));
-  for (auto& row : call.rows)
-    if (row.kind != row_kind::running)
-      empty_tables(row.request, *find(row.request));
-  for (const auto& row : call.rows)
-    for (const auto& group : row.new_blocks)
-      for (auto block : group)
-        if (block != no_block)
-          fresh.insert(block);
-  clear_stale_blocks();
-  for (auto& row : call.rows)
-    take_row(row);
-  while (!promises.empty()
-         && promises.front().step + opts.promise_steps <= last_step) { // R11
-    const auto oldest = promises.front();
-    promises.pop_front();
-    if (auto* row = find(oldest.request);
-        row != nullptr && row->promise == oldest.promise)
-      release_promise(*row);
-  }
-  find_flushes(preempted, step.flush);
+  ignore_unusable(call);
+  step.finished = take_tails(call.finished);
+  take_tables(call);
+  expire_promises();
+  step.flush = find_flushes(call.preempted);
   step.plan.loads = std::exchange(waiting_loads, {});
-  // Who takes part: only those that have something to say.
-  invite_refused(step);
-  for (const auto& row : call.rows) {
-    const auto& known = *find(row.request);
-    if (!known.refused
-        && core::wanted_tokens(known.wish, *rule) >= known.boundary)
-      invite(step, row.request, true, false);
-  }
-  for (auto id : step.finished) {
-    const auto& row = *find(id);
-    const auto offers
-      = core::wanted_tokens(row.wish, *rule) >= row.boundary;
-    step.begin_late = step.begin_late || offers;
-    if (offers || rule->recency_per_admission)
-      invite(step, id, offers, rule->recency_per_admission);
-  }
-  if (rule->recency_per_admission)
-    for (auto id : preempted)
-      invite(step, id, false, true); // R12
+  invite_all(step, call);
   auto& current = phase.emplace<step_phase>(std::move(step));
   if (!current.begin_late)
     send_begin_step(current, {}); // Before any request is asked.
@@ -153,17 +70,90 @@ void scheduler_state::start(idle_plan&) {
   auto step = step_phase{};
   step.idle = true;
   step.plan.step = last_step;
-  step.finished = std::exchange(finishing, {});
-  for (auto id : step.finished) {
-    const auto& row = *find(id);
-    const auto offers = core::wanted_tokens(row.wish, *rule) >= row.boundary;
-    if (offers || rule->recency_per_admission)
-      invite(step, id, offers, rule->recency_per_admission);
-  }
+  step.finished = take_tails({});
+  invite_finished(step);
   ask_participants(phase.emplace<step_phase>(std::move(step)));
 }
 
-void scheduler_state::take_row(step_row& row) {
+/// R10: what a step names twice, does not know, or garbles.
+void scheduler_state::ignore_unusable(step_call& call) {
+  auto named = tsl::robin_set<request_id>{};
+  const auto again = [&](request_id id) {
+    if (named.insert(id).second)
+      return false;
+    order_error("a step names a request twice");
+    return true;
+  };
+  std::erase_if(call.preempted, [&](request_id id) {
+    return again(id) || find(id) == nullptr;
+  });
+  std::erase_if(call.rows, [&](const step_row& row) {
+    return again(row.request) || !usable(row);
+  });
+  std::erase_if(call.finished, [&](const finish_call& tail) {
+    const auto* row = find(tail.request);
+    if (again(tail.request) || row == nullptr || row->closed)
+      return true; // Untracked ones may be named (SCHEMA 4.4).
+    if (!row->wish.ending)
+      order_error("a step names a request as finished that is not");
+    return !row->wish.ending;
+  });
+}
+
+bool scheduler_state::usable(const step_row& row) {
+  auto* known = find(row.request);
+  if (known == nullptr || known->wish.ending) {
+    order_error("a step schedules a request that is not tracked or has "
+                "finished");
+    return false;
+  }
+  const auto lists = row.new_blocks.size();
+  const auto loads
+    = !known->jobs.empty()
+   && jobs.find(known->jobs.front())->work.kind == job_kind::load; // S7
+  if (!loads && is_token_count(row.computed) && is_token_count(row.scheduled)
+      && is_token_count(row.known)
+      && (lists == 0 || lists == shape->groups.size()))
+    return true;
+  order_error("a step schedules a request that is still loading, or a row of "
+              "it is malformed");
+  // Its new blocks are not taken, so later ones have no place.
+  empty_tables(row.request, *known);
+  return false;
+}
+
+/// @returns the requests whose tails are planned, in order (S2)
+std::vector<request_id>
+scheduler_state::take_tails(const std::vector<finish_call>& tails) {
+  auto out = std::vector<request_id>{};
+  for (const auto& tail : tails) {
+    if (!take_ending(*find(tail.request), tail))
+      order_error("a step ends a request with a number of tokens that is out "
+                  "of range");
+    out.push_back(tail.request);
+  }
+  for (auto id : std::exchange(finishing, {}))
+    if (std::find(out.begin(), out.end(), id) == out.end())
+      out.push_back(id);
+  return out;
+}
+
+void scheduler_state::take_tables(const step_call& call) {
+  if (rule->preemption_clears_table) // R3: first of all.
+    for (auto id : call.preempted)
+      if (auto& row = *find(id); !row.wish.ending)
+        empty_tables(id, row);
+  for (const auto& row : call.rows)
+    if (row.kind != row_kind::running)
+      empty_tables(row.request, *find(row.request));
+  for (const auto& row : call.rows)
+    note_fresh(row.new_blocks);
+  clear_stale_blocks(); // SCHEMA 4.4.2: all but what this step adds.
+  for (const auto& row : call.rows)
+    take_row(row);
+}
+
+void scheduler_state::take_row(const step_row& row) {
   auto& known = *find(row.request);
   known.wish.computed = row.computed;
   known.wish.scheduled = row.scheduled;
@@ -172,14 +162,17 @@ void scheduler_state::take_row(step_row& row) {
     known.deferrals = 0;               // R7
     known.accessed = false;            // R12
     release_promise(known);            // R11
+    known.has_table = true;
   }
   if (row.new_blocks.empty())
     return;
+  if (!known.has_table)
+    return order_error("a running request has new blocks, but no block table "
+                       "to put them behind; schedule it as fresh or resumed");
   auto& appended = known.update.appended;
   appended.resize(shape->groups.size());
   for (group_id g = 0; g < row.new_blocks.size(); ++g) {
     const auto& blocks = row.new_blocks[g];
-    known.has_table = known.has_table || !blocks.empty();
     appended[g].insert(appended[g].end(), blocks.begin(), blocks.end());
     if (!shape->groups[g].sliding())
       continue;
@@ -210,19 +203,55 @@ void scheduler_state::clear_stale_blocks() {
   }
 }
 
-void scheduler_state::find_flushes(const std::vector<request_id>& preempted,
-                                   std::set<job_id>& flush) const {
-  flush = leftover_flush;
+void scheduler_state::expire_promises() {
+  while (!promises.empty()) {
+    const auto oldest = promises.front();
+    auto* row = find(oldest.request);
+    const auto open = row != nullptr && row->promise == oldest.promise;
+    if (open && last_step - oldest.step < opts.promise_steps)
+      return;
+    promises.pop_front();
+    if (open)
+      release_promise(*row); // R11
+  }
+}
+
+std::set<job_id>
+scheduler_state::find_flushes(const std::vector<request_id>& preempted) const {
+  auto out = leftover_flush;
   for (auto id : preempted) {
     const auto& row = *rows.at(id);
-    flush.insert(row.jobs.begin(), row.jobs.end()); // PRE-01
+    out.insert(row.jobs.begin(), row.jobs.end()); // PRE-01
   }
   for (auto block : fresh)
     if (const auto* readers = watch.jobs(block); readers != nullptr)
-      flush.insert(readers->begin(), readers->end()); // FEN-01
+      out.insert(readers->begin(), readers->end()); // FEN-01
+  return out;
 }
 
 // -- what requests and the pool say -------------------------------------------
+
+/// Only those take part that have something to say.
+void scheduler_state::invite_all(step_phase& step, const step_call& call) {
+  invite_refused(step);
+  for (const auto& row : call.rows)
+    if (const auto& known = *find(row.request);
+        !known.refused && crosses_boundary(known))
+      invite(step, row.request, true, false);
+  invite_finished(step);
+  if (rule->recency_per_admission)
+    for (auto id : call.preempted)
+      invite(step, id, false, true); // R12
+}
+
+void scheduler_state::invite_finished(step_phase& step) {
+  for (auto id : step.finished) {
+    const auto offers = crosses_boundary(*find(id));
+    step.begin_late = step.begin_late || (offers && !step.idle);
+    if (offers || rule->recency_per_admission)
+      invite(step, id, offers, rule->recency_per_admission);
+  }
+}
 
 void scheduler_state::invite(step_phase& step, request_id id, bool offers,
                              bool moves) {
@@ -237,8 +266,7 @@ void scheduler_state::invite_refused(step_phase& step) {
   if (!std::exchange(slots_gained, false))
     return;
   for (auto id : refused) // R5: before the step's other candidates.
-    if (const auto* row = find(id);
-        row != nullptr && row->refused && row->has_table && !row->wish.ending)
+    if (!find(id)->wish.ending)
       invite(step, id, true, false);
 }
 
@@ -328,8 +356,7 @@ void scheduler_state::settle_offer(step_phase& step,
                   refused.end());
 }
 
-void scheduler_state::make_store(step_phase& step,
-                                 step_phase::participant& who,
+void scheduler_state::make_store(step_phase& step, step_phase::participant& who,
                                  const core::store_grant& grant) {
   auto work = job{};
   work.kind = job_kind::store;
@@ -337,9 +364,8 @@ void scheduler_state::make_store(step_phase& step,
   work.rows.reserve(grant.accepted.size());
   for (const auto& accepted : grant.accepted) {
     const auto& candidate = who.answer.offer.candidates[accepted.candidate];
-    work.rows.push_back(
-      {candidate.key, accepted.slot, candidate.chunk,
-       std::move(who.answer.blocks[accepted.candidate])});
+    work.rows.push_back({candidate.key, accepted.slot, candidate.chunk,
+                         std::move(who.answer.blocks[accepted.candidate])});
   }
   work.first_block = first_blocks(work.rows, *shape);
   const auto& entry = jobs.add(std::move(work));
@@ -365,8 +391,8 @@ void scheduler_state::make_store(step_phase& step,
 }
 
 bool scheduler_state::stores_paused() {
-  const auto full = rule->bound_store_jobs
-                    && jobs.running_stores() >= opts.max_store_jobs;
+  const auto full
+    = rule->bound_store_jobs && jobs.running_stores() >= opts.max_store_jobs;
   if (full && !overloaded)
     self->send(engine, overload{jobs.running()});
   overloaded = full;
@@ -379,7 +405,8 @@ void scheduler_state::send_begin_step(const step_phase& step,
                                       std::vector<job> flushed_stores) {
   if (opts.delivery != plan_delivery::direct)
     return;
-  broadcast(msg::begin_step{step.plan.step, step.plan.loads,
+  broadcast(msg::begin_step{step.plan.step,
+                            step.plan.loads,
                             std::move(flushed_stores),
                             {step.flush.begin(), step.flush.end()}});
 }
@@ -395,8 +422,8 @@ void scheduler_state::end_step(step_phase& step) {
   }
   if (!step.idle && opts.delivery == plan_delivery::by_engine)
     plan.bytes = encode_plan(
-      self->system(),
-      {plan.step, plan.loads, std::move(flushed), plan.flush}, deferred);
+      self->system(), {plan.step, plan.loads, std::move(flushed), plan.flush},
+      deferred);
   else if (step.begin_late)
     send_begin_step(step, std::move(flushed));
   if (!deferred.jobs.empty() && (step.idle || plan.bytes.empty()))

@@ -57,7 +57,8 @@ std::optional<slot_id> host_pool::find(const chunk_key& key) const {
 
 void host_pool::find_many(const key_view& keys, std::size_t first,
                           std::span<slot_id> out) const {
-  // A batch waits for memory twice, not each of its keys.
+  // Keys and hashes first: look-ups that follow each other share the wait for
+  // memory.
   constexpr auto batch = std::size_t{16};
   auto names = std::array<chunk_key, batch>{};
   auto hashes = std::array<std::size_t, batch>{};
@@ -66,10 +67,7 @@ void host_pool::find_many(const key_view& keys, std::size_t first,
     for (std::size_t at = 0; at < count; ++at) {
       names[at] = keys[first + done + at];
       hashes[at] = index_.hash_of(names[at]);
-      index_.prefetch(hashes[at]);
     }
-    for (std::size_t at = 0; at < count; ++at)
-      index_.prefetch_row(hashes[at]);
     for (std::size_t at = 0; at < count; ++at)
       out[done + at] = index_.find(names[at], hashes[at]).value_or(no_slot);
   }

@@ -71,9 +71,11 @@ job_table::effect job_table::report(job_id id, rank_id rank, job_status status,
   }
   if (now != state::silent)
     return effect::ignored;
+  // A row that the job does not have leaves it unknown which ones are complete.
   if (status != job_status::done)
-    entry->first_failed_row = std::min(entry->first_failed_row,
-                                       first_failed_row);
+    entry->first_failed_row = std::min(
+      entry->first_failed_row,
+      first_failed_row < entry->work.rows.size() ? first_failed_row : 0);
   now = status == job_status::late ? state::late : state::ended;
   entry->late += now == state::late;
   if (--entry->missing > 0)

@@ -6,26 +6,25 @@
 
 #include "core/key_hash.hpp"
 
+#include <tsl/robin_set.h>
+
 #include <cstddef>
 #include <cstdint>
-#include <limits>
+#include <memory>
 #include <optional>
-#include <utility>
-#include <vector>
 
 namespace kvtide::core {
 
-/// Finds the row of a table that has a given key. Keeps row numbers and a part
-/// of each hash only: the keys stay in the table, where they are read as
-/// `table[row].key`. Open addressing with linear probing; the steps of a
-/// look-up can be taken apart, so that many of them share the wait for memory.
+/// Finds the row of a table that has a given key. Keeps row numbers only: the
+/// keys stay in the table, where they are read as `table[row].key`.
 template <class Table>
 class key_index {
 public:
   using row_t = std::uint32_t;
 
   /// `table` must outlive the index and stay at its address.
-  explicit key_index(const Table& table) : table_(table) {
+  explicit key_index(const Table& table)
+    : rows_(0, row_hash{&table}, row_equal{&table}) {
     // nop
   }
 
@@ -40,115 +39,65 @@ public:
   /// @pre `hash == hash_of(key)`
   [[nodiscard]] std::optional<row_t> find(const chunk_key& key,
                                           std::size_t hash) const {
-    if (size_ == 0)
-      return std::nullopt;
-    for (auto at = hash & mask(); buckets_[at].row != none; at = next(at))
-      if (buckets_[at].tag == tag_of(hash)
-          && table_[buckets_[at].row].key == key)
-        return buckets_[at].row;
-    return std::nullopt;
-  }
-
-  /// First step of a look-up ahead of time.
-  void prefetch(std::size_t hash) const noexcept {
-    if (size_ > 0)
-      __builtin_prefetch(&buckets_[hash & mask()]);
-  }
-
-  /// Second step, when the first had time to finish.
-  void prefetch_row(std::size_t hash) const noexcept {
-    if (size_ == 0)
-      return;
-    for (auto at = hash & mask(); buckets_[at].row != none; at = next(at)) {
-      if (buckets_[at].tag != tag_of(hash))
-        continue;
-      const auto* row
-        = reinterpret_cast<const char*>(&table_[buckets_[at].row]);
-      __builtin_prefetch(row);
-      __builtin_prefetch(row + 64);
-      return;
-    }
+    const auto i = rows_.find(key, hash);
+    return i != rows_.end() ? std::optional{*i} : std::nullopt;
   }
 
   /// @pre the table has a key at `row`
   /// @returns false if the same key has a row
   bool insert(row_t row) {
-    const auto& key = table_[row].key;
-    const auto hash = hash_of(key);
-    if (find(key, hash))
-      return false;
-    if ((size_ + 1) * 2 > buckets_.size())
-      grow();
-    place({tag_of(hash), row}, hash);
-    ++size_;
-    return true;
+    return rows_.insert(row).second;
   }
 
   /// @pre the index has `row`, and the table still has the key there
   void erase(row_t row) {
-    auto hole = hash_of(table_[row].key) & mask();
-    while (buckets_[hole].row != row)
-      hole = next(hole);
-    // Closes the gap, so that every run of buckets stays without holes.
-    for (auto at = next(hole); buckets_[at].row != none; at = next(at)) {
-      const auto home = hash_of(table_[buckets_[at].row].key) & mask();
-      if (((at - home) & mask()) < ((at - hole) & mask()))
-        continue;
-      buckets_[hole] = buckets_[at];
-      hole = at;
-    }
-    buckets_[hole] = {};
-    --size_;
+    rows_.erase(row);
   }
 
   [[nodiscard]] std::size_t size() const noexcept {
-    return size_;
+    return rows_.size();
   }
 
   void clear() {
-    buckets_.clear();
-    size_ = 0;
+    rows_.clear();
   }
 
 private:
-  static constexpr auto none = std::numeric_limits<row_t>::max();
+  struct row_hash {
+    const Table* table;
 
-  struct bucket {
-    std::uint32_t tag = 0;
-    row_t row = none;
+    std::size_t operator()(const chunk_key& key) const noexcept {
+      return key_hash{}(key);
+    }
+
+    std::size_t operator()(row_t row) const noexcept {
+      return key_hash{}((*table)[row].key);
+    }
   };
 
-  /// The bits that do not choose the bucket.
-  static std::uint32_t tag_of(std::size_t hash) noexcept {
-    return static_cast<std::uint32_t>(hash >> 32);
-  }
+  struct row_equal {
+    using is_transparent = void;
 
-  [[nodiscard]] std::size_t mask() const noexcept {
-    return buckets_.size() - 1;
-  }
+    const Table* table;
 
-  [[nodiscard]] std::size_t next(std::size_t at) const noexcept {
-    return (at + 1) & mask();
-  }
+    bool operator()(row_t x, row_t y) const noexcept {
+      return (*table)[x].key == (*table)[y].key;
+    }
 
-  void place(bucket what, std::size_t hash) {
-    auto at = hash & mask();
-    while (buckets_[at].row != none)
-      at = next(at);
-    buckets_[at] = what;
-  }
+    bool operator()(row_t row, const chunk_key& key) const noexcept {
+      return (*table)[row].key == key;
+    }
 
-  void grow() {
-    const auto old = std::move(buckets_);
-    buckets_ = std::vector<bucket>(old.empty() ? 16 : old.size() * 2);
-    for (const auto& what : old)
-      if (what.row != none)
-        place(what, hash_of(table_[what.row].key));
-  }
+    bool operator()(const chunk_key& key, row_t row) const noexcept {
+      return (*table)[row].key == key;
+    }
+  };
 
-  const Table& table_;
-  std::vector<bucket> buckets_;
-  std::size_t size_ = 0;
+  // Each hash is kept beside its row, so that few keys are compared.
+  static constexpr bool store_hash = true;
+
+  tsl::robin_set<row_t, row_hash, row_equal, std::allocator<row_t>, store_hash>
+    rows_;
 };
 
 } // namespace kvtide::core

@@ -78,9 +78,10 @@ public:
   /// @pre `index < size()`
   [[nodiscard]] chunk_key operator[](std::size_t index) const {
     assert(index < size_);
-    return {(*segments_[index / key_view::segment_keys])
-              [index % key_view::segment_keys],
-            group_, model_};
+    return {
+      (*segments_[index / key_view::segment_keys])[index
+                                                   % key_view::segment_keys],
+      group_, model_};
   }
 
   [[nodiscard]] key_view view() const;

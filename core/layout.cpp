@@ -27,6 +27,11 @@ std::string group_fault(const options& opts, const group_options& group) {
          + "; it must be 0 (full attention) or a positive width.";
   const auto chunk
     = token_count{group.tokens_per_block} * opts.blocks_per_chunk;
+  if (chunk > max_tokens)
+    return "a chunk has " + std::to_string(chunk)
+         + " tokens (tokens_per_block times blocks_per_chunk); the longest "
+           "request has "
+         + std::to_string(max_tokens) + ".";
   if (chunk % opts.tokens_per_hash != 0)
     return "a chunk has " + std::to_string(chunk)
          + " tokens (tokens_per_block times blocks_per_chunk); it must be a "
@@ -55,13 +60,15 @@ std::string number_fault(const options& opts) {
     return "max_store_jobs is 0; it must be at least 1.";
   if (opts.actor_threads < 1)
     return "actor_threads is 0; it must be at least 1.";
-  if (opts.job_deadline.count() < 1)
+  if (opts.job_deadline.count() < 1 || opts.job_deadline > longest_wait)
     return "job_deadline is " + std::to_string(opts.job_deadline.count())
-         + " ms; it must be at least 1 ms.";
-  if (opts.idle_delay.count() < 0)
-    return "idle_delay is negative; use 0 ms or more.";
-  if (opts.copy_latency.count() < 0)
-    return "copy_latency is negative; use 0 us or more.";
+         + " ms; it must be at least 1 ms and at most a year.";
+  if (opts.idle_delay.count() < 0 || opts.idle_delay > longest_wait)
+    return "idle_delay is " + std::to_string(opts.idle_delay.count())
+         + " ms; it must be from 0 ms to a year.";
+  if (opts.copy_latency.count() < 0 || opts.copy_latency > longest_wait)
+    return "copy_latency is " + std::to_string(opts.copy_latency.count())
+         + " us; it must be from 0 us to a year.";
   return {};
 }
 

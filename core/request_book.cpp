@@ -35,9 +35,8 @@ void request_book::append_hash(const prefix_hash& hash) {
 }
 
 void request_book::apply(const request_update& update) {
-  const auto complete
-    = static_cast<token_count>(token_ids_.size())
-      == static_cast<token_count>(hashes_) * shape_->hash_tokens;
+  const auto complete = static_cast<token_count>(token_ids_.size())
+                     == static_cast<token_count>(hashes_) * shape_->hash_tokens;
   for (const auto& hash : update.hashes)
     append_hash(hash);
   if (update.parent.size() > 0)
@@ -56,15 +55,14 @@ void request_book::apply(const request_update& update) {
 }
 
 void request_book::truncate(token_count tokens) {
-  const auto left
-    = static_cast<std::uint64_t>(tokens / shape_->hash_tokens);
+  const auto left = static_cast<std::uint64_t>(tokens / shape_->hash_tokens);
   if (left >= hashes_)
     return;
   hashes_ = left;
   for (std::size_t g = 0; g < groups_.size(); ++g)
     groups_[g].keys.truncate(left / shape_->groups[g].hashes_per_chunk);
   const auto ids = static_cast<std::size_t>(left)
-                   * static_cast<std::size_t>(shape_->hash_tokens);
+                 * static_cast<std::size_t>(shape_->hash_tokens);
   if (token_ids_.size() > ids)
     token_ids_.resize(ids);
 }
@@ -109,8 +107,8 @@ request_book::stored_blocks(const group_layout& group, const group_book& book,
   return out;
 }
 
-std::vector<std::int32_t>
-request_book::tokens_of(const group_layout& group, std::size_t chunk) const {
+std::vector<std::int32_t> request_book::tokens_of(const group_layout& group,
+                                                  std::size_t chunk) const {
   const auto length = static_cast<std::size_t>(group.chunk_tokens);
   const auto first = chunk * length;
   if (first + length > token_ids_.size())
@@ -127,9 +125,8 @@ request_book::plan_store(token_count wanted,
     const auto& group = shape_->groups[g];
     const auto& book = groups_[g];
     const auto per_chunk = shape_->blocks_per_chunk;
-    const auto storable
-      = storable_chunks(group, per_chunk, wanted, prompt_,
-                        {book.keys.size(), book.table.size()});
+    const auto storable = storable_chunks(
+      group, per_chunk, wanted, prompt_, {book.keys.size(), book.table.size()});
     out.storable.push_back(storable);
     for (auto chunk = next[g]; chunk < storable; ++chunk) {
       if (book.table[(chunk + 1) * per_chunk - 1] == no_block
@@ -141,8 +138,8 @@ request_book::plan_store(token_count wanted,
       // R4: the window that ends with the chunk must be whole.
       if (rule_->window_holes_hide_chunk) {
         const auto start = end - group.chunk_tokens;
-        const auto needed
-          = group.sliding() ? std::max(start, end - group.window_tokens + 1)
+        const auto needed = group.sliding()
+                            ? std::max(start, end - group.window_tokens + 1)
                             : start;
         if (first_token > needed)
           continue;
@@ -170,8 +167,8 @@ load_plan request_book::plan_load(
   const auto per_chunk = shape_->blocks_per_chunk;
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     const auto& group = shape_->groups[g];
-    const auto count = std::min(divide_up(total, group.block_tokens),
-                                blocks[g].size());
+    const auto count
+      = std::min(divide_up(total, group.block_tokens), blocks[g].size());
     auto first = std::size_t{0};
     while (first < count && (blocks[g][first] == no_block || hashed[g][first]))
       ++first;

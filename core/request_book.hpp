@@ -2,13 +2,14 @@
 
 #pragma once
 
+#include "kvtide/ids.hpp"
+#include "kvtide/job.hpp"
+
 #include "core/key_list.hpp"
 #include "core/layout.hpp"
 #include "core/request_update.hpp"
 #include "core/rules.hpp"
 #include "core/store_offer.hpp"
-#include "kvtide/ids.hpp"
-#include "kvtide/job.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -49,8 +50,8 @@ public:
 
   /// SCHEMA 4.5, items 2 and 3.
   /// @param next per group: first chunk not yet considered stored
-  [[nodiscard]] store_plan plan_store(token_count wanted,
-                                      const std::vector<std::size_t>& next) const;
+  [[nodiscard]] store_plan
+  plan_store(token_count wanted, const std::vector<std::size_t>& next) const;
 
   /// SCHEMA 4.3, items 2 to 4.
   /// @pre `blocks` and `hashed` have one list per group
@@ -75,8 +76,8 @@ private:
   stored_blocks(const group_layout& group, const group_book& book,
                 std::size_t chunk, token_count& first_token) const;
 
-  [[nodiscard]] std::vector<std::int32_t>
-  tokens_of(const group_layout& group, std::size_t chunk) const;
+  [[nodiscard]] std::vector<std::int32_t> tokens_of(const group_layout& group,
+                                                    std::size_t chunk) const;
 
   std::shared_ptr<const layout> shape_;
   const rules* rule_;

@@ -19,11 +19,9 @@ void sliding_index::remove(block_id block, request_id request, group_id group,
   if (i == places_.end())
     return;
   auto& list = i.value();
-  const auto j
-    = std::find_if(list.begin(), list.end(), [&](const place& x) {
-        return x.request == request && x.group == group
-               && x.position == position;
-      });
+  const auto j = std::find_if(list.begin(), list.end(), [&](const place& x) {
+    return x.request == request && x.group == group && x.position == position;
+  });
   if (j == list.end())
     return;
   list.erase(j);

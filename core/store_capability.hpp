@@ -2,8 +2,9 @@
 
 #pragma once
 
-#include "core/layout.hpp"
 #include "kvtide/ids.hpp"
+
+#include "core/layout.hpp"
 
 #include <cstddef>
 #include <vector>

@@ -2,9 +2,10 @@
 
 #pragma once
 
-#include "core/rules.hpp"
 #include "kvtide/finish_reason.hpp"
 #include "kvtide/ids.hpp"
+
+#include "core/rules.hpp"
 
 #include <optional>
 

@@ -9,7 +9,7 @@ namespace kvtide::core {
 bool transfer_ledger::add(job_id id, nanoseconds_t now) {
   if (!late_.emplace(id, false).second)
     return false;
-  due_.emplace_back(now > never - deadline_ ? never : now + deadline_, id);
+  due_.emplace_back(later_by(now, deadline_), id);
   return true;
 }
 

@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <deque>
-#include <limits>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -18,9 +17,6 @@ namespace kvtide::core {
 /// ended, because its memory may still be touched (S9).
 class transfer_ledger {
 public:
-  static constexpr nanoseconds_t never
-    = std::numeric_limits<nanoseconds_t>::max();
-
   enum class ending {
     /// Not in the ledger: never added, or ended before.
     unknown,

@@ -12,15 +12,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <string>
 #include <vector>
 
 namespace kvtide::gpu {
-
-/// A moment that never comes.
-inline constexpr nanoseconds_t never
-  = std::numeric_limits<nanoseconds_t>::max();
 
 /// One contiguous piece of a job.
 struct fragment {

@@ -55,8 +55,4 @@ nanoseconds_t copy_time(std::uint64_t bytes, nanoseconds_t latency,
   return later_by(latency, static_cast<nanoseconds_t>(span));
 }
 
-nanoseconds_t later_by(nanoseconds_t moment, nanoseconds_t span) noexcept {
-  return span >= never - moment ? never : moment + span;
-}
-
 } // namespace kvtide::gpu

@@ -33,8 +33,4 @@ void copy_range(const std::vector<fragment>& fragments, std::uint64_t first,
                                       nanoseconds_t latency,
                                       std::uint64_t bytes_per_second) noexcept;
 
-/// The sum of two moments or spans that are not negative, at most `never`.
-[[nodiscard]] nanoseconds_t later_by(nanoseconds_t moment,
-                                     nanoseconds_t span) noexcept;
-
 } // namespace kvtide::gpu

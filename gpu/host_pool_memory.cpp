@@ -8,8 +8,8 @@
 namespace kvtide::gpu {
 
 result<slot_pool> host_pool_memory::open(const geometry& geometry,
-                                              const kv_memory& memory,
-                                              std::uint64_t host_bytes) {
+                                         const kv_memory& memory,
+                                         std::uint64_t host_bytes) {
   std::vector<piece> form;
   form.reserve(memory.references.size());
   for (const auto& ref : memory.references)

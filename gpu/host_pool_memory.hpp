@@ -27,8 +27,8 @@ public:
   ///          another form, `ec::invalid_options` if not one slot fits into
   ///          `host_bytes`, `ec::out_of_memory`.
   [[nodiscard]] result<slot_pool> open(const geometry& geometry,
-                                            const kv_memory& memory,
-                                            std::uint64_t host_bytes);
+                                       const kv_memory& memory,
+                                       std::uint64_t host_bytes);
 
 private:
   struct piece {

@@ -155,8 +155,7 @@ private:
     friend auto operator<=>(const event_key&, const event_key&) = default;
   };
 
-  // -- timetable
-  // ---------------------------------------------------------------
+  // -- timetable --------------------------------------------------------------
 
   void set_times(timed_job& added) {
     auto& job = added.job;
@@ -228,8 +227,7 @@ private:
       events_.emplace(event_key{added.start, added.number, false}, &added);
   }
 
-  // -- copying
-  // -----------------------------------------------------------------
+  // -- copying ----------------------------------------------------------------
 
   void enqueue(const std::vector<half>& halves) {
     if (halves.empty())

@@ -61,9 +61,10 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::retire)
 namespace kvtide {
 
 /// Owns the chunk keys and the block tables of one request.
-using request_actor = caf::typed_actor<
-  caf::reacts_to<msg::prepare_search>, caf::reacts_to<msg::plan_store>,
-  caf::reacts_to<msg::plan_load>, caf::reacts_to<msg::shrink>,
-  caf::reacts_to<msg::retire>>;
+using request_actor
+  = caf::typed_actor<caf::reacts_to<msg::prepare_search>,
+                     caf::reacts_to<msg::plan_store>,
+                     caf::reacts_to<msg::plan_load>,
+                     caf::reacts_to<msg::shrink>, caf::reacts_to<msg::retire>>;
 
 } // namespace kvtide

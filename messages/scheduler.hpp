@@ -276,9 +276,8 @@ using scheduler_cache_port = caf::typed_actor<
   caf::reacts_to<msg::key_states>>;
 
 /// Decides everything (S10): what is loaded, stored, flushed, and for whom.
-using scheduler_actor
-  = scheduler_engine_port::extend_with<scheduler_worker_port>::extend_with<
-    scheduler_request_port>::extend_with<scheduler_cache_port>::
-    extend<caf::reacts_to<msg::timer>>;
+using scheduler_actor = scheduler_engine_port::extend_with<
+  scheduler_worker_port>::extend_with<scheduler_request_port>::
+  extend_with<scheduler_cache_port>::extend<caf::reacts_to<msg::timer>>;
 
 } // namespace kvtide

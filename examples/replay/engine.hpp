@@ -125,7 +125,7 @@ private:
   nanoseconds_t compute_end_ = 0;
   step_id next_step_ = 1;
   std::deque<issued_step> in_flight_;
-  std::vector<std::uint32_t> step_ns_;
+  std::vector<std::uint64_t> step_ns_;
   bool interrupted_ = false;
   std::uint64_t foreign_releases_ = 0;
 };

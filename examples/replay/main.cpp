@@ -66,6 +66,14 @@ int replay(const replay_options& opts) {
   } catch (const replay_failure& failure) {
     return fail(1, failure.what());
   }
+  if (const auto lost = result.counts.ignored; lost > 0) {
+    const auto text = std::to_string(lost)
+                      + " requests are longer than the device pool; raise "
+                        "--device-blocks to replay them";
+    if (lost >= result.rows)
+      return fail(2, text);
+    std::cerr << "kvtide-replay: " << text << '\n';
+  }
   if (opts.json == "-") {
     std::cout << to_json(result);
   } else {

@@ -108,8 +108,16 @@ void add_choice(CLI::App& app, const char* name, Enum& target,
 // Accepts "64MiB"; all units are powers of 1,024.
 void add_size(CLI::App& app, const char* name, std::uint64_t& target,
               const char* text) {
+  // What the library takes for a number of bytes wraps below zero, and a unit
+  // alone counts as one.
+  const auto starts_with_digit = [](const std::string& given) {
+    const auto ok = !given.empty() && given[0] >= '0' && given[0] <= '9';
+    return ok ? std::string{}
+              : given + " is not a number of bytes such as 64MiB";
+  };
   app.add_option(name, target, text)
     ->transform(CLI::AsSizeValue(false).description(""))
+    ->check(CLI::Validator{starts_with_digit, ""})
     ->type_name("SIZE");
 }
 

@@ -99,7 +99,7 @@ struct remainder {
 struct timing {
   double wall_seconds = 0;
   /// Spent in the runtime, per step, in nanoseconds; sorted.
-  std::vector<std::uint32_t> step_ns;
+  std::vector<std::uint64_t> step_ns;
 
   /// Microseconds that this share of the steps did not exceed.
   [[nodiscard]] double step_us(double share) const noexcept;

@@ -62,7 +62,7 @@ struct finish_answer {
 
 /// Counters since the start, and what is there now.
 struct stats {
-  // -- now ---------------------------------------------------------------------
+  // -- now --------------------------------------------------------------------
   std::uint64_t tracked_requests = 0;
   std::uint64_t jobs_in_flight = 0;
   std::uint64_t host_slots = 0;
@@ -79,7 +79,7 @@ struct stats {
   std::uint64_t watched_blocks = 0;
   /// Entries of the sliding-window index.
   std::uint64_t sliding_entries = 0;
-  // -- since the start -----------------------------------------------------------
+  // -- since the start --------------------------------------------------------
   std::uint64_t steps = 0;
   std::uint64_t lookups = 0;
   std::uint64_t deferrals = 0;

@@ -16,7 +16,7 @@
 
 namespace kvtide {
 
-/// A new request. Fails with `ec::duplicate_request` while one with the same id
+/// A new request, of at most `max_tokens` tokens. Fails with `ec::duplicate_request` while one with the same id
 /// is tracked.
 struct add_request {
   request_id request = 0;
@@ -66,7 +66,8 @@ struct allocated {
   request_id request = 0;
   /// Tokens of the lookup's answer that shall be loaded; zero for none.
   token_count external = 0;
-  /// Per group, the whole block table so far.
+  /// Per group, the whole block table so far, with room for every token up to
+  /// the end of the load.
   std::vector<std::vector<block_id>> blocks;
   /// Per group and block: 1 where the block already carries content known to
   /// the device's prefix cache.
@@ -76,7 +77,9 @@ struct allocated {
 enum class row_kind : std::uint8_t {
   /// First time in a step; `new_blocks` is the full block table.
   fresh,
-  /// `new_blocks` are appended.
+  /// `new_blocks` are appended. A request that was looked up or preempted since
+  /// its last `fresh` or `resumed` row has nothing to append them to: they are
+  /// ignored, and nothing is stored from it until it is `resumed`.
   running,
   /// Back after a preemption; `new_blocks` is the full block table.
   resumed,
@@ -96,7 +99,7 @@ struct step_row {
   token_count known = 0;
 };
 
-/// The end of a request. Its blocks may be reused at once, except those that
+/// The end of a request. Without effect if a number is out of range. Its blocks may be reused at once, except those that
 /// the answer names.
 struct finish_call {
   request_id request = 0;

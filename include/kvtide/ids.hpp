@@ -49,10 +49,30 @@ using incarnation_id = std::uint32_t;
 /// differences are safe; a negative value in a call is refused.
 using token_count = std::int64_t;
 
+/// The longest request. A larger number in a call is refused, so that sums of
+/// token counts cannot overflow.
+inline constexpr token_count max_tokens = token_count{1} << 40;
+
+/// What a call may say, except of a cap.
+[[nodiscard]] constexpr bool is_token_count(token_count tokens) noexcept {
+  return tokens >= 0 && tokens <= max_tokens;
+}
+
 /// A cap that caps nothing.
 inline constexpr token_count no_cap = std::numeric_limits<token_count>::max();
 
 /// A moment or a span in nanoseconds on the runtime's clock.
 using nanoseconds_t = std::int64_t;
+
+/// A moment that does not come.
+inline constexpr nanoseconds_t never
+  = std::numeric_limits<nanoseconds_t>::max();
+
+/// Adds without overflow; nothing is later than `never`.
+/// @pre `span >= 0`
+[[nodiscard]] constexpr nanoseconds_t later_by(nanoseconds_t moment,
+                                               nanoseconds_t span) noexcept {
+  return moment > never - span ? never : moment + span;
+}
 
 } // namespace kvtide

@@ -44,7 +44,7 @@ public:
 
   friend bool operator==(const prefix_hash& x, const prefix_hash& y) noexcept {
     return x.size_ == y.size_
-           && std::memcmp(x.bytes_.data(), y.bytes_.data(), x.size_) == 0;
+        && std::memcmp(x.bytes_.data(), y.bytes_.data(), x.size_) == 0;
   }
 
   friend bool operator!=(const prefix_hash& x, const prefix_hash& y) noexcept {

@@ -15,6 +15,10 @@
 
 namespace kvtide {
 
+/// No span of time may be longer. Options that are fail; calls that wait longer
+/// wait this long.
+inline constexpr std::chrono::hours longest_wait{24 * 365};
+
 /// Layers that share one block table.
 struct group_options {
   /// Tokens per block of this group, at least 1.

@@ -44,7 +44,7 @@ public:
   /// `shutdown` and wait for its answer first. Blocks until no copy is running.
   ~runtime();
 
-  // -- requests ----------------------------------------------------------------
+  // -- requests ---------------------------------------------------------------
 
   ticket_id add(add_request call);
   ticket_id extend(extend_keys call);
@@ -58,13 +58,13 @@ public:
   ticket_id finish(finish_call call);
   ticket_id truncate(truncate_call call);
 
-  // -- steps -------------------------------------------------------------------
+  // -- steps ------------------------------------------------------------------
 
   /// Answered by `step_plan`.
   ticket_id step(step_call call);
   ticket_id outputs(outputs_call call);
 
-  // -- the whole cache ---------------------------------------------------------
+  // -- the whole cache --------------------------------------------------------
 
   /// Forgets all cached content. Answered by `call_done`.
   ticket_id reset();
@@ -81,7 +81,7 @@ public:
   /// @param now Nanoseconds since the start; never smaller than before.
   ticket_id advance(nanoseconds_t now);
 
-  // -- what comes back ---------------------------------------------------------
+  // -- what comes back --------------------------------------------------------
 
   /// Moves out all answers and notices that have arrived. Never blocks.
   [[nodiscard]] std::vector<engine_event> poll();
@@ -93,7 +93,7 @@ public:
   /// @returns false if `timeout` passed first.
   [[nodiscard]] bool wait(std::chrono::milliseconds timeout) const;
 
-  // -- the rank side -----------------------------------------------------------
+  // -- the rank side ----------------------------------------------------------
 
   /// The rank side of a rank in this process, to be used by the thread that
   /// enqueues its compute. Valid while the runtime lives.

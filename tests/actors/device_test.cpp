@@ -282,7 +282,7 @@ TEST_F(Device, AnnouncesInOrderOfTimeAndLeavesHolesAlone) {
               ElementsAre("done 1", "done 2", "done 3", "ticked"));
   EXPECT_EQ(gpu.at(5), 'a');
   EXPECT_EQ(gpu.at(6), 'z');
-  EXPECT_EQ(log.ticks.back().next_due, gpu::never);
+  EXPECT_EQ(log.ticks.back().next_due, never);
 }
 
 TEST_F(Device, FailsAJobOutsideTheMemoryAndGoesOnWithOthers) {
@@ -336,7 +336,7 @@ TEST_F(Device, FailsJobsWithoutMemory) {
   ask(msg::device_tick{10});
   world.run();
   EXPECT_THAT(take_heard(), ElementsAre("failed 1", "fence 1", "ticked"));
-  EXPECT_EQ(log.ticks[0].next_due, gpu::never);
+  EXPECT_EQ(log.ticks[0].next_due, never);
 }
 
 TEST_F(Device, S6CopyStartsAfterTheComputeEvents) {
@@ -473,7 +473,7 @@ TEST_F(Device, S5HostFenceIsOverWhenItsJobHasEnded) {
   EXPECT_EQ(gpu.at(4), 'q');
   // Simulated time means nothing here.
   tick(10);
-  EXPECT_EQ(log.ticks.back().next_due, gpu::never);
+  EXPECT_EQ(log.ticks.back().next_due, never);
 }
 
 } // namespace

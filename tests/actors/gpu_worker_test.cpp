@@ -24,8 +24,6 @@ namespace {
 
 using ids = std::vector<job_id>;
 
-constexpr auto never = gpu_worker_state::never;
-
 // -- neighbours ---------------------------------------------------------------
 
 struct fake_state {

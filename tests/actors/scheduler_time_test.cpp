@@ -87,8 +87,6 @@ protected:
     return out;
   }
 
-  static constexpr auto never = scheduler_state::never;
-
   std::shared_ptr<engine_queue> queue;
   scheduler_actor uut;
   std::vector<gpu_worker_actor> workers;

@@ -92,6 +92,7 @@ void connector_reader::read(fields& line, const std::string& op,
                             std::size_t number) {
   auto out = connector_line{};
   out.number = number;
+  out.op = op;
   if (op == "new_request")
     out.call = new_request(line);
   else if (op == "lookup")

@@ -6,56 +6,17 @@
 #include "actors/gpu_worker.hpp"
 #include "actors/scheduler.hpp"
 #include "tests/conformance/key_text.hpp"
+#include "tests/conformance/message_name.hpp"
 #include "tests/conformance/spans.hpp"
 #include "tests/conformance/want.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
+#include <typeinfo>
 #include <utility>
 
 namespace kvtide::conformance {
-
-namespace {
-
-struct op_name {
-  const char* operator()(const add_request&) const {
-    return "new_request";
-  }
-
-  const char* operator()(const lookup_row&) const {
-    return "lookup";
-  }
-
-  const char* operator()(const allocated&) const {
-    return "allocated";
-  }
-
-  const char* operator()(const step_call&) const {
-    return "step";
-  }
-
-  const char* operator()(const finish_call&) const {
-    return "finished";
-  }
-
-  const char* operator()(const reports&) const {
-    return "completed";
-  }
-
-  const char* operator()(const reset_cache&) const {
-    return "reset_cache";
-  }
-
-  const char* operator()(const take_events&) const {
-    return "take_events";
-  }
-
-  const char* operator()(const probe&) const {
-    return "probe";
-  }
-};
-
-} // namespace
 
 connector_replay::connector_replay(const connector_scenario& content,
                                    plan_delivery delivery, stage& actors,
@@ -72,8 +33,10 @@ void connector_replay::run() {
       return;
     play(line);
   }
-  if (!out_.enough())
-    check_actors();
+  if (out_.enough() || content_.lines.empty())
+    return;
+  out_.enter(content_.lines.back().number, "end");
+  (void)ask(probe{});
 }
 
 // -- start --------------------------------------------------------------------
@@ -95,7 +58,7 @@ void connector_replay::open(plan_delivery delivery) {
   other_actors_ = stage_.actors();
   for (const auto& rank : ranks_)
     if (!rank.log->registered)
-      out_.give_up("got no answer to register_kv");
+      out_.give_up("got no answer, want kv_registered");
 }
 
 void connector_replay::add_rank(rank_id rank) {
@@ -120,7 +83,7 @@ void connector_replay::add_rank(rank_id rank) {
 // -- lines --------------------------------------------------------------------
 
 void connector_replay::play(const connector_line& line) {
-  out_.enter(line.number, std::visit(op_name{}, line.call));
+  out_.enter(line.number, line.op);
   const auto* added = std::get_if<add_request>(&line.call);
   if (added == nullptr)
     extend(line.hashes);
@@ -190,6 +153,7 @@ json connector_replay::ask(const probe&) {
   const auto got = answer<msg::snapshot_answer>(say(msg::get_snapshot{}));
   if (!got)
     return {};
+  check_actors(got->tracked.size());
   auto tracked = json::array();
   for (const auto id : got->tracked)
     tracked.push_back(name_of(id));
@@ -246,8 +210,8 @@ void connector_replay::report_on(seat& rank, job_id id) {
   }
   rank.ledger.report(id);
   if (!rank.ledger.handed_over(id))
-    return out_.complain("got no submit_jobs with job " + std::to_string(id)
-                         + " to report");
+    return out_.complain("got no answer, want submit_jobs with job "
+                         + std::to_string(id) + " to report");
   stage_.send(rank.device, rank.worker, msg::copy_done{id, true, 0, {}});
   settle();
 }
@@ -265,7 +229,7 @@ void connector_replay::expect_notice(job_id id) {
   const auto released = heard_->take<blocks_released>(
     [request](const blocks_released& x) { return x.request == request; });
   if (!released || finished_.count(request) == 0)
-    out_.complain("got no load_done of job " + std::to_string(id));
+    out_.complain("got no notice, want load_done of job " + std::to_string(id));
 }
 
 // -- steps --------------------------------------------------------------------
@@ -297,7 +261,7 @@ void connector_replay::run_ranks(const step_plan& plan) {
   const auto events = compute_events{plan.step};
   for (auto& rank : ranks_) {
     if (std::exchange(rank.log->ready, {}) != std::vector{plan.step})
-      return out_.give_up("got no step_ready of step "
+      return out_.give_up("got no answer, want step_ready of step "
                           + std::to_string(plan.step) + " on each rank");
     rank.ledger.check_step(plan);
     rank.ledger.end_step(events);
@@ -350,10 +314,9 @@ std::optional<T> connector_replay::answer(ticket_id ticket) {
   auto result = heard_->answer<T>(ticket);
   if (result)
     return result;
-  if (const auto failure = heard_->answer<call_failed>(ticket))
-    out_.complain("got " + describe(*failure) + ", want an answer");
-  else
-    out_.complain("got no answer");
+  const auto failure = heard_->answer<call_failed>(ticket);
+  out_.complain("got " + (failure ? describe(*failure) : "no answer")
+                + ", want " + message_name(typeid(T)));
   return std::nullopt;
 }
 
@@ -380,15 +343,13 @@ void connector_replay::complain_of_rest() {
   }
 }
 
-void connector_replay::check_actors() {
-  const auto got = answer<msg::snapshot_answer>(say(msg::get_snapshot{}));
-  if (!got)
-    return;
+void connector_replay::check_actors(std::size_t tracked) {
   // S2: a request lives as long as it is tracked, and not longer.
-  const auto alive = stage_.actors() - other_actors_;
-  if (alive != got->tracked.size())
+  const auto alive = static_cast<std::int64_t>(stage_.actors())
+                   - static_cast<std::int64_t>(other_actors_);
+  if (alive != static_cast<std::int64_t>(tracked))
     out_.complain("got " + std::to_string(alive) + " request actors, want "
-                  + std::to_string(got->tracked.size()));
+                  + std::to_string(tracked));
 }
 
 const std::string& connector_replay::name_of(request_id id) const {

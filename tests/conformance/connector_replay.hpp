@@ -92,7 +92,7 @@ private:
 
   void settle();
   void complain_of_rest();
-  void check_actors();
+  void check_actors(std::size_t tracked);
   [[nodiscard]] const std::string& name_of(request_id id) const;
 
   const connector_scenario& content_;

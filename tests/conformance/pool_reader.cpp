@@ -38,6 +38,7 @@ void pool_reader::read(fields& line, const std::string& op,
                        std::size_t number) {
   auto out = pool_line{};
   out.number = number;
+  out.op = op;
   if (op == "lookup_key")
     out.call = lookup_key{
       to_key(line.at("key"), "key", max_groups, result_.shape->model)};

@@ -4,11 +4,13 @@
 
 #include "actors/cache_manager.hpp"
 #include "tests/conformance/key_text.hpp"
+#include "tests/conformance/message_name.hpp"
 #include "tests/conformance/want.hpp"
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+#include <typeinfo>
 #include <utility>
 
 namespace kvtide::conformance {
@@ -33,44 +35,6 @@ driver_scheduler(scheduler_cache_port::stateful_pointer<driver_scheduler_state>,
   };
 }
 
-struct op_name {
-  const char* operator()(const lookup_key&) const {
-    return "lookup_key";
-  }
-
-  const char* operator()(const touch&) const {
-    return "touch";
-  }
-
-  const char* operator()(const prepare_store&) const {
-    return "prepare_store";
-  }
-
-  const char* operator()(const complete_store&) const {
-    return "complete_store";
-  }
-
-  const char* operator()(const prepare_load&) const {
-    return "prepare_load";
-  }
-
-  const char* operator()(const complete_load&) const {
-    return "complete_load";
-  }
-
-  const char* operator()(const reset_cache&) const {
-    return "reset";
-  }
-
-  const char* operator()(const take_events&) const {
-    return "take_events";
-  }
-
-  const char* operator()(const pool_state&) const {
-    return "state";
-  }
-};
-
 } // namespace
 
 pool_replay::pool_replay(const pool_scenario& content, stage& actors,
@@ -87,7 +51,7 @@ void pool_replay::run() {
   for (const auto& line : content_.lines) {
     if (out_.enough())
       return;
-    out_.enter(line.number, std::visit(op_name{}, line.call));
+    out_.enter(line.number, line.op);
     const auto got
       = std::visit([this](const auto& call) { return ask(call); }, line.call);
     if (!line.want.is_null() && !got.is_null())
@@ -220,7 +184,7 @@ std::optional<T> pool_replay::answer() {
   for (auto& x : heard)
     if (auto* found = std::get_if<T>(&x))
       return std::move(*found);
-  out_.complain("got no answer");
+  out_.complain("got no answer, want " + message_name(typeid(T)));
   return std::nullopt;
 }
 

@@ -47,6 +47,8 @@ using connector_call
 
 struct connector_line {
   std::size_t number = 0;
+  /// As the file names the call.
+  std::string op;
   /// To be said before the call; after it if the call is `new_request`.
   std::vector<extend_keys> hashes;
   connector_call call;
@@ -98,6 +100,7 @@ using pool_call
 
 struct pool_line {
   std::size_t number = 0;
+  std::string op;
   pool_call call;
   json want;
 };

@@ -121,8 +121,8 @@ TEST_P(Stub, OfAnyHandlerThatAVectorReachesIsNoticed) {
 INSTANTIATE_TEST_SUITE_P(Delivery, Stub,
                          ::testing::Values(plan_delivery::direct,
                                            plan_delivery::by_engine),
-                         [](const auto& info) {
-                           return info.param == plan_delivery::direct
+                         [](const auto& instance) {
+                           return instance.param == plan_delivery::direct
                                   ? "direct"
                                   : "by_engine";
                          });

@@ -68,7 +68,7 @@ worker_replay::worker_replay(const worker_scenario& content, stage& actors,
   stage_.send(side_, worker_, msg::register_kv{std::move(memory)});
   settle();
   if (!log_->registered || !heard_->ready)
-    out_.give_up("got no answer to register_kv");
+    out_.give_up("got no answer, want kv_registered and worker_ready");
 }
 
 void worker_replay::run() {
@@ -173,7 +173,8 @@ json worker_replay::reports(json& finished_receiving) {
 
 void worker_replay::check_ready(step_id step) {
   if (std::exchange(log_->ready, {}) != std::vector{step})
-    out_.give_up("got no step_ready");
+    out_.give_up("got no answer, want step_ready of step "
+                 + std::to_string(step));
 }
 
 void worker_replay::settle() {

@@ -141,5 +141,15 @@ RC_GTEST_PROP(JobTable, GivesEachJobExactlyOneOutcome, ()) {
   }
 }
 
+TEST(JobTable, FailsAsAWholeIfTheFailedRowIsUnknown) {
+  for (auto row : {2u, tracked_job::no_row}) {
+    auto jobs = job_table{1};
+    jobs.add(store_of({{1}, {2}}));
+    EXPECT_EQ(jobs.report(0, 0, job_status::failed, row), effect::settled);
+    EXPECT_FALSE(jobs.find(0)->ok());
+    EXPECT_EQ(jobs.find(0)->first_failed_row, 0u);
+  }
+}
+
 } // namespace
 } // namespace kvtide::core

@@ -109,6 +109,17 @@ TEST(Layout, RefusesEachNumberOutOfRangeWithASentenceThatNamesIt) {
     {"job_deadline", [](options& x) { x.job_deadline = 0ms; }},
     {"idle_delay", [](options& x) { x.idle_delay = -1ms; }},
     {"copy_latency", [](options& x) { x.copy_latency = -1us; }},
+    {"job_deadline",
+     [](options& x) { x.job_deadline = std::chrono::milliseconds::max(); }},
+    {"idle_delay",
+     [](options& x) { x.idle_delay = std::chrono::milliseconds::max(); }},
+    {"copy_latency",
+     [](options& x) { x.copy_latency = std::chrono::microseconds::max(); }},
+    {"chunk",
+     [](options& x) {
+       x.groups.front().tokens_per_block = 1 << 30;
+       x.blocks_per_chunk = 1 << 30;
+     }},
   };
   for (const auto& [word, make_wrong] : cases) {
     auto opts = small_options({{4, 0, false}});

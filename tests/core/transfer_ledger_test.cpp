@@ -36,7 +36,7 @@ TEST(TransferLedger, NamesALateJobOnceAndKeepsItUntilItEnds) {
 
 TEST(TransferLedger, SaysWhenTheNextJobIsLate) {
   transfer_ledger uut{100};
-  EXPECT_EQ(uut.next_due(), transfer_ledger::never);
+  EXPECT_EQ(uut.next_due(), never);
   uut.add(1, 0);
   uut.add(2, 10);
   uut.add(3, 20);
@@ -45,7 +45,7 @@ TEST(TransferLedger, SaysWhenTheNextJobIsLate) {
   uut.end(1);
   EXPECT_EQ(uut.next_due(), 120);
   EXPECT_THAT(uut.take_late(120), ElementsAre(3));
-  EXPECT_EQ(uut.next_due(), transfer_ledger::never);
+  EXPECT_EQ(uut.next_due(), never);
 }
 
 TEST(TransferLedger, EndsAllJobsInOrderOfTheirIds) {
@@ -56,13 +56,13 @@ TEST(TransferLedger, EndsAllJobsInOrderOfTheirIds) {
   EXPECT_THAT(uut.clear(), ElementsAre(std::pair{job_id{5}, ending::in_time},
                                        std::pair{job_id{7}, ending::late}));
   EXPECT_EQ(uut.size(), 0u);
-  EXPECT_EQ(uut.next_due(), transfer_ledger::never);
+  EXPECT_EQ(uut.next_due(), never);
 }
 
 TEST(TransferLedger, NeverIsNotReached) {
-  transfer_ledger uut{transfer_ledger::never};
+  transfer_ledger uut{never};
   uut.add(1, 5);
-  EXPECT_THAT(uut.take_late(transfer_ledger::never), IsEmpty());
+  EXPECT_THAT(uut.take_late(never), IsEmpty());
 }
 
 } // namespace

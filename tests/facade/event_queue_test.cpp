@@ -58,6 +58,17 @@ TEST(EventQueue, LosesNoWakeUpBetweenThreads) {
     ASSERT_EQ(got[static_cast<std::size_t>(i)], i);
 }
 
+TEST(ReadyFd, WaitsForeverIfAsked) {
+  auto uut = make_queue();
+  auto writer = std::thread{[&uut] {
+    std::this_thread::sleep_for(20ms);
+    uut.push(1);
+  }};
+  EXPECT_TRUE(uut.ready().wait(std::chrono::milliseconds::max()));
+  writer.join();
+  EXPECT_TRUE(uut.ready().wait(std::chrono::milliseconds::min()));
+}
+
 TEST(ReadyFd, MovesItsDescriptor) {
   auto first = ready_fd::create();
   ASSERT_TRUE(first.ok());

@@ -288,7 +288,7 @@ struct test_system::state {
         st->answer_fences(rank);
       },
       [=, &part](const msg::device_tick&) {
-        self->send(part.worker, msg::device_ticked{gpu_worker_state::never});
+        self->send(part.worker, msg::device_ticked{never});
       },
       [](const msg::device_woke&) {},
     };
@@ -687,6 +687,18 @@ std::vector<job_id> test_system::reset() {
 void test_system::shutdown(std::chrono::milliseconds deadline) {
   st_->tell(
     msg::shutdown{++st_->ticket, std::chrono::nanoseconds{deadline}.count()});
+}
+
+void test_system::raw_add(const add_request& call) {
+  st_->tell(msg::add{++st_->ticket, call});
+}
+
+void test_system::raw_extend(const extend_keys& call) {
+  st_->tell(msg::extend{++st_->ticket, call});
+}
+
+void test_system::raw_allocate(const allocated& call) {
+  st_->tell(msg::allocate{++st_->ticket, call});
 }
 
 void test_system::raw_step(const step_call& call) {

@@ -120,6 +120,12 @@ public:
   void shutdown(std::chrono::milliseconds deadline);
 
   /// Sends a call as it is and does not wait.
+  void raw_add(const add_request& call);
+
+  void raw_extend(const extend_keys& call);
+
+  void raw_allocate(const allocated& call);
+
   void raw_step(const step_call& call);
 
   /// Sends the same call again, unchanged.

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// Ranks that join late, twice, or die while simulated time moves.
+
+#include "actors/cache_manager.hpp"
+#include "actors/scheduler.hpp"
+#include "tests/support/actor_fixture.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <memory>
+#include <utility>
+#include <vector>
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+namespace kvtide {
+namespace {
+
+struct fake_state {
+  static inline const char* name = "fake";
+};
+
+struct heard {
+  std::vector<ticket_id> done;
+  std::vector<step_plan> plans;
+  std::vector<rank_id> lost;
+  stats counters;
+};
+
+engine_actor::behavior_type
+fake_engine(engine_actor::stateful_pointer<fake_state>, heard* log) {
+  return {
+    [](const lookup_answer&) {},
+    [=](const step_plan& x) { log->plans.push_back(x); },
+    [](const finish_answer&) {},
+    [=](const stats_answer& x) { log->counters = x.values; },
+    [](const events_answer&) {},
+    [](const msg::snapshot_answer&) {},
+    [=](const call_done& x) { log->done.push_back(x.ticket); },
+    [](const call_failed&) {},
+    [](const load_done&) {},
+    [](const load_failed&) {},
+    [](const blocks_released&) {},
+    [=](const rank_lost& x) { log->lost.push_back(x.rank); },
+    [](const rank_back&) {},
+    [](const overload&) {},
+  };
+}
+
+/// Says nothing by itself, not even that time has moved.
+gpu_worker_actor::behavior_type
+mute_worker(gpu_worker_actor::stateful_pointer<fake_state>) {
+  return {
+    [](const msg::begin_step&) {},
+    [](const msg::stores&) {},
+    [](const msg::tick&) {},
+    [](const msg::register_kv&) {},
+    [](const msg::unregister_kv&) {},
+    [](const msg::await_step&) {},
+    [](const msg::end_step&) {},
+    [](const msg::memory_registered&) {},
+    [](const msg::memory_unregistered&) {},
+    [](const msg::copy_done&) {},
+    [](const msg::fence_made&) {},
+    [](const msg::device_ticked&) {},
+    [](const msg::timer&) {},
+  };
+}
+
+class SchedulerRanks : public test::actor_fixture {
+protected:
+  SchedulerRanks() {
+    auto opts = options{};
+    opts.groups.front().tokens_per_block = 4;
+    opts.blocks_per_chunk = 1;
+    opts.tokens_per_hash = 4;
+    opts.ranks = 2;
+    opts.host_bytes = 1;
+    opts.device = device_kind::host_virtual;
+    const auto shape
+      = std::make_shared<const core::layout>(core::make_layout(opts).value());
+    cache = world.spawn(cache_manager, cache_manager_config{shape, opts});
+    engine = world.spawn(fake_engine, &log);
+    uut = world.spawn(scheduler, scheduler_config{shape, opts}, cache, engine);
+    for (auto& worker : workers)
+      worker = world.spawn(mute_worker);
+  }
+
+  template <class Message>
+  void tell(Message message) {
+    world.send(uut, std::move(message));
+    world.run();
+  }
+
+  void join(rank_id rank, incarnation_id incarnation = 1) {
+    world.send_as(workers[rank], uut, msg::worker_ready{rank, incarnation, 8});
+    world.run();
+  }
+
+  void tick(rank_id rank, incarnation_id incarnation = 1) {
+    world.send_as(workers[rank], uut, msg::ticked{rank, incarnation, never});
+    world.run();
+  }
+
+  stats counters() {
+    tell(msg::get_stats{99});
+    return log.counters;
+  }
+
+  heard log;
+  cache_manager_actor cache;
+  engine_actor engine;
+  scheduler_actor uut;
+  std::array<gpu_worker_actor, 2> workers;
+};
+
+TEST_F(SchedulerRanks, IsAdvancedEvenIfARankDiedBehindTheCall) {
+  join(0);
+  join(1);
+  tell(msg::advance{1, 0});
+  world.send(uut, msg::advance{2, 0});
+  world.kill(workers[1]);
+  tick(0);
+  EXPECT_THAT(log.done, ElementsAre(1u));
+  tick(0);
+  EXPECT_THAT(log.done, ElementsAre(1u, 2u));
+  EXPECT_THAT(log.lost, ElementsAre(1u));
+}
+
+TEST_F(SchedulerRanks, CountsOneAnswerPerRankAndLife) {
+  join(0);
+  join(1);
+  tell(msg::advance{1, 0});
+  tick(0);
+  tick(0);
+  tick(1, 2);
+  tell(msg::ticked{5, 1, never});
+  EXPECT_THAT(log.done, IsEmpty());
+  tick(1);
+  EXPECT_THAT(log.done, ElementsAre(1u));
+  EXPECT_EQ(counters().order_errors, 3u);
+}
+
+TEST_F(SchedulerRanks, StoresWhatWasRefusedBeforeTheyJoined) {
+  tell(msg::add{1, {7, 4, 4, false, false, false, no_cap, 0, 0, {}}});
+  tell(msg::extend{2, {7, 0, {prefix_hash{"a", 1}}, {}}});
+  tell(msg::step{3, {1, {{7, row_kind::fresh, {{1, 2}}, 0, 4, 4}}, {}, {}}});
+  EXPECT_THAT(log.plans.back().stores, IsEmpty());
+  join(0);
+  join(1);
+  tell(msg::step{4, {2, {{7, row_kind::running, {}, 4, 1, 5}}, {}, {}}});
+  EXPECT_EQ(log.plans.back().stores.size(), 1u);
+}
+
+TEST_F(SchedulerRanks, MayRegisterTheirMemoryAgain) {
+  join(0);
+  join(1);
+  join(1);
+  EXPECT_EQ(counters().order_errors, 0u);
+  EXPECT_EQ(counters().host_slots, 8u);
+}
+
+} // namespace
+} // namespace kvtide
