@@ -84,8 +84,10 @@ void engine::turn() {
     interrupted_ = true;
     next_row_ = rows_.size();
     revisits_.clear();
-    while (!live_.empty())
-      abort(live_.begin()->second);
+    while (!live_.empty()) {
+      const auto seq = live_.begin()->second;
+      abort(seq);
+    }
   }
 }
 

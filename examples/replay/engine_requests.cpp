@@ -97,8 +97,7 @@ void engine::strike(moment when) {
       abort(seq);
 }
 
-void engine::abort(const sequence_ptr& what) {
-  const auto seq = what;
+void engine::abort(const sequence_ptr& seq) {
   ++counts_.aborted[static_cast<std::size_t>(seq->where())];
   end(seq, finish_reason::abort);
 }
@@ -131,14 +130,14 @@ void engine::load_ready(const sequence_ptr& seq, token_count tokens) {
 }
 
 void engine::handle(const load_done& what) {
-  jobs_.load_ended(what.job, next_step_);
+  jobs_.load_ended(what.request, next_step_);
   const auto found = live_.find(what.request);
   if (found != live_.end() && found->second->loading)
     load_ready(found->second, found->second->ready);
 }
 
 void engine::handle(const load_failed& what) {
-  jobs_.load_ended(what.job, next_step_);
+  jobs_.load_ended(what.request, next_step_);
   ++counts_.load_failures;
   const auto found = live_.find(what.request);
   if (found == live_.end() || !found->second->loading)
@@ -151,6 +150,8 @@ void engine::handle(const load_failed& what) {
 }
 
 void engine::handle(const blocks_released& what) {
+  // Of a request that ended while it loaded.
+  jobs_.load_ended(what.request, next_step_);
   if (!batcher_.released(what.request, what.blocks))
     ++foreign_releases_;
 }

@@ -34,6 +34,7 @@ void job_watch::planned(const step_plan& plan) {
     counts_.loaded_bytes += copied_blocks(load) * block_bytes_;
     counts_.loads_overlapping_stores += stores_ > 0 ? 1 : 0;
     jobs_[load.id] = {job_kind::load, plan.step, 0};
+    loads_[load.request] = load.id;
   }
   for (const auto& store : plan.stores) {
     counts_.stored_bytes += copied_blocks(store) * block_bytes_;
@@ -55,9 +56,13 @@ void job_watch::planned(const step_plan& plan) {
     = std::max<std::uint64_t>(counts_.max_in_flight_at_flush, in_flight);
 }
 
-void job_watch::load_ended(job_id job, step_id next) {
-  if (const auto found = jobs_.find(job); found != jobs_.end())
-    ended(found, next);
+void job_watch::load_ended(request_id request, step_id next) {
+  const auto found = loads_.find(request);
+  if (found == loads_.end())
+    return;
+  if (const auto job = jobs_.find(found->second); job != jobs_.end())
+    ended(job, next);
+  loads_.erase(found);
 }
 
 void job_watch::heard(const std::vector<cache_event>& events, step_id next) {

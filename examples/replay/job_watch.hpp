@@ -15,8 +15,8 @@
 namespace kvtide::replay {
 
 /// Follows jobs from outside, to count how often copies really overlap with
-/// compute and with each other. Loads end with their notice, stores with the
-/// event that announces their chunks.
+/// compute and with each other. Loads end with a notice, stores with the event
+/// that announces their chunks; a store that fails is not seen to end.
 class job_watch {
 public:
   /// @param block_bytes Of one block on all ranks.
@@ -32,8 +32,9 @@ public:
 
   void planned(const step_plan& plan);
 
-  /// A load ended before `next` was planned.
-  void load_ended(job_id job, step_id next);
+  /// The load of a request ended before `next` was planned. Does nothing if it
+  /// has none.
+  void load_ended(request_id request, step_id next);
 
   /// Stored chunks were announced before `next` was planned.
   void heard(const std::vector<cache_event>& events, step_id next);
@@ -50,6 +51,7 @@ private:
   tally& counts_;
   std::size_t block_bytes_;
   std::unordered_map<job_id, entry> jobs_;
+  std::unordered_map<request_id, job_id> loads_;
   std::size_t stores_ = 0;
   // Chunks that are being stored, by the hash of their key.
   std::unordered_map<std::uint64_t, job_id> storing_;

@@ -18,6 +18,7 @@ public:
   }
 
   progress_bar(const progress_bar&) = delete;
+  progress_bar& operator=(const progress_bar&) = delete;
 
   /// Removes the line.
   ~progress_bar();

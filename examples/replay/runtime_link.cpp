@@ -57,6 +57,7 @@ public:
   }
 
   stopwatch(const stopwatch&) = delete;
+  stopwatch& operator=(const stopwatch&) = delete;
 
   ~stopwatch() {
     link_.spent_ += wall_clock::now() - start_;

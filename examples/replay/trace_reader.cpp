@@ -147,9 +147,11 @@ std::optional<nanoseconds_t> time_in(std::string_view text) {
 
 row_or_fault azure_row(std::string_view line) {
   const auto first = line.find(',');
-  const auto second
-    = first == line.npos ? line.npos : line.find(',', first + 1);
-  if (second == line.npos || line.find(',', second + 1) != line.npos)
+  const auto second = first == std::string_view::npos
+                      ? std::string_view::npos
+                      : line.find(',', first + 1);
+  if (second == std::string_view::npos
+      || line.find(',', second + 1) != std::string_view::npos)
     return fault("a row has 3 fields: " + std::string{azure_header});
   const auto time = time_in(line.substr(0, first));
   if (!time)
@@ -174,7 +176,7 @@ row_or_fault azure_row(std::string_view line) {
 // -- both ---------------------------------------------------------------------
 
 bool blank(std::string_view line) {
-  return line.find_first_not_of(" \t") == line.npos;
+  return line.find_first_not_of(" \t") == std::string_view::npos;
 }
 
 } // namespace
