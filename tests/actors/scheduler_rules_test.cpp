@@ -4,17 +4,18 @@
 /// R1 to R16 through the actors: what `reference` does, faults included, and
 /// what `safe` does instead.
 
+#include "actors/log.hpp"
 #include "tests/support/test_system.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <spdlog/sinks/ostream_sink.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <memory>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 using ::testing::ElementsAre;
@@ -112,15 +113,15 @@ TEST(Rules, R2_an_error_and_an_unknown_reason_store_computed_tokens_only) {
 
 TEST(Rules, R2_an_unknown_reason_is_logged) {
   auto text = std::ostringstream{};
-  const auto before = spdlog::default_logger();
-  spdlog::set_default_logger(std::make_shared<spdlog::logger>(
-    "test", std::make_shared<spdlog::sinks::ostream_sink_st>(text)));
+  auto& sinks = log().sinks();
+  const auto before = std::exchange(
+    sinks, {std::make_shared<spdlog::sinks::ostream_sink_st>(text)});
   {
     auto sys = test_system{plain_options(safe)};
     sys.add(R, 4);
     (void)sys.finish(R, static_cast<finish_reason>(99));
   }
-  spdlog::set_default_logger(before);
+  sinks = before;
   EXPECT_THAT(text.str(), ::testing::HasSubstr("reason 99"));
 }
 
