@@ -68,8 +68,8 @@ int replay(const replay_options& opts) {
   }
   if (const auto lost = result.counts.ignored; lost > 0) {
     const auto text = std::to_string(lost)
-                      + " requests are longer than the device pool; raise "
-                        "--device-blocks to replay them";
+                    + " requests are longer than the device pool; raise "
+                      "--device-blocks to replay them";
     if (lost >= result.rows)
       return fail(2, text);
     std::cerr << "kvtide-replay: " << text << '\n';

@@ -33,8 +33,10 @@ error fault(std::string text) {
 
 std::string quoted(std::string_view text) {
   constexpr std::size_t limit = 40;
-  auto res = "\"" + std::string{text.substr(0, limit)};
-  return res + (text.size() > limit ? "...\"" : "\"");
+  auto res = std::string(1, '"');
+  res += text.substr(0, limit);
+  res += text.size() > limit ? "...\"" : "\"";
+  return res;
 }
 
 result<std::int64_t> checked(const std::string& name, std::int64_t value,
