@@ -46,7 +46,7 @@ request(request_actor::stateful_pointer<request_state> self,
   st.self = self;
   st.id = config.request;
   st.scheduler = std::move(scheduler);
-  st.book.emplace(std::move(config.shape), *config.rule, config.request,
+  st.book.emplace(std::move(config.shape), *config.rule,
                   config.prompt_tokens);
   return {
     [&st](msg::prepare_search& x) { st.prepare_search(x); },

@@ -172,7 +172,9 @@ void scheduler_state::finish_copies(core::tracked_job& entry) {
   // No copy of this job touches anything any more.
   const auto id = entry.work.id;
   if (entry.stale || entry.work.kind == job_kind::store) {
-    self->send(cache, msg::release_slots{entry.slots()});
+    // Reference rules kept none back at the reset.
+    if (!entry.stale || rule->reset_keeps_running_slots) // R9
+      self->send(cache, msg::release_slots{entry.slots()});
   } else {
     auto out = msg::complete_job{};
     out.kind = job_kind::load;

@@ -18,9 +18,8 @@ std::size_t divide_up(token_count x, token_count y) noexcept {
 } // namespace
 
 request_book::request_book(std::shared_ptr<const layout> shape,
-                           const rules& rule, request_id request,
-                           token_count prompt_tokens)
-  : shape_(std::move(shape)), rule_(&rule), request_(request),
+                           const rules& rule, token_count prompt_tokens)
+  : shape_(std::move(shape)), rule_(&rule),
     prompt_(prompt_tokens) {
   groups_.reserve(shape_->groups.size());
   for (group_id g = 0; g < shape_->groups.size(); ++g)

@@ -38,7 +38,7 @@ struct load_plan {
 class request_book {
 public:
   request_book(std::shared_ptr<const layout> shape, const rules& rule,
-               request_id request, token_count prompt_tokens);
+               token_count prompt_tokens);
 
   void apply(const request_update& update);
 
@@ -81,7 +81,6 @@ private:
 
   std::shared_ptr<const layout> shape_;
   const rules* rule_;
-  request_id request_ = 0;
   token_count prompt_ = 0;
   std::uint64_t hashes_ = 0;
   std::vector<group_book> groups_;

@@ -192,8 +192,7 @@ void engine::issue(batch work) {
   link_.end_step(plan.step, compute_end_);
   in_flight_.push_back({std::move(work), compute_end_});
   const auto spent = link_.take_spent().count();
-  step_ns_.push_back(static_cast<std::uint64_t>(
-    std::min<std::int64_t>(spent, std::numeric_limits<std::uint32_t>::max())));
+  step_ns_.push_back(static_cast<std::uint64_t>(spent));
 }
 
 void engine::compute(const batch& work) {

@@ -28,7 +28,8 @@ double timing::step_us(double share) const noexcept {
   if (step_ns.empty())
     return 0;
   const auto last = static_cast<double>(step_ns.size() - 1);
-  return step_ns[static_cast<std::size_t>(last * share)] / 1e3;
+  const auto chosen = step_ns[static_cast<std::size_t>(last * share)];
+  return static_cast<double>(chosen) / 1e3;
 }
 
 std::uint64_t report::all_compared_bytes() const noexcept {

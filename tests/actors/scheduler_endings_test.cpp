@@ -199,7 +199,7 @@ TEST_P(EndState, HasItsCapability) {
   const auto shape = std::make_shared<const core::layout>(
     core::make_layout(plain_options(row.rules)).value());
   auto book
-    = core::request_book{shape, core::rules_of(row.rules), R, prompt_tokens};
+    = core::request_book{shape, core::rules_of(row.rules), prompt_tokens};
   auto update = core::request_update{};
   for (char x = 0; x < row.known / 4; ++x)
     update.hashes.emplace_back(&x, 1);

@@ -51,7 +51,7 @@ class book_of {
 public:
   explicit book_of(std::shared_ptr<const layout> layout,
                    token_count prompt = 1'000, const rules& rule = safe_rules)
-    : shape(std::move(layout)), book(shape, rule, 1, prompt) {
+    : shape(std::move(layout)), book(shape, rule, prompt) {
     // nop
   }
 
@@ -214,7 +214,7 @@ TEST(RequestBook, NamesTheTokensOfAChunk) {
   EXPECT_THAT(it.book.plan_store(8, {0}).candidates[1].token_ids,
               ElementsAre(5, 6, 7, 8));
   // From the first hash without tokens on there are none.
-  it.book.apply({hashes(2, 3), {}, false, {}, {}});
+  it.book.apply({hashes(2, 3), {}, false, {}, {}, {}});
   EXPECT_THAT(it.book.plan_store(12, {0}).candidates[2].token_ids, IsEmpty());
 }
 
