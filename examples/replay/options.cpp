@@ -117,7 +117,7 @@ void add_size(CLI::App& app, const char* name, std::uint64_t& target,
   };
   app.add_option(name, target, text)
     ->transform(CLI::AsSizeValue(false).description(""))
-    ->check(CLI::Validator{starts_with_digit, ""})
+    ->transform(CLI::Validator{starts_with_digit, ""}) // Runs first.
     ->type_name("SIZE");
 }
 

@@ -79,7 +79,7 @@ public:
       auto line = std::to_string(plan.candidates[i].chunk) + "/"
                 + std::to_string(plan.candidates[i].key.group);
       for (auto block : plan.blocks[i])
-        line += " " + std::to_string(block);
+        line.append(1, ' ').append(std::to_string(block));
       out.push_back(line);
     }
     return out;
@@ -226,7 +226,7 @@ std::vector<std::string> text_of(const load_plan& plan) {
   for (const auto& row : plan.rows) {
     auto line = std::to_string(row.chunk) + "/" + std::to_string(row.key.group);
     for (auto block : row.blocks)
-      line += " " + std::to_string(block);
+      line.append(1, ' ').append(std::to_string(block));
     out.push_back(line);
   }
   for (auto first : plan.first_block)
