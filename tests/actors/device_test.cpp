@@ -285,7 +285,7 @@ TEST_F(Device, AnnouncesInOrderOfTimeAndLeavesHolesAlone) {
   EXPECT_EQ(log.ticks.back().next_due, never);
 }
 
-TEST_F(Device, FailsAJobOutsideTheMemoryAndGoesOnWithOthers) {
+TEST_F(Device, GEO_04_fails_a_job_outside_the_memory_and_goes_on_with_others) {
   start();
   auto two_rows = store(4, 1, 1, 2);
   two_rows.rows.push_back({{}, 4, 1, {1, 2}});
