@@ -239,10 +239,10 @@ TEST(Hazards, LEK_01_every_end_of_a_promise_gives_all_of_it_back) {
     EXPECT_EQ(sys.lookup(R), 8);
     EXPECT_EQ(sys.counters().held_slots, 2u);
     end(sys);
+    EXPECT_EQ(sys.counters().held_slots, 0u) << "at once";
+    EXPECT_EQ(sys.counters().pinned_slots, 0u);
     (void)sys.step();
     EXPECT_FALSE(sys.pending_work());
-    EXPECT_EQ(sys.counters().held_slots, 0u);
-    EXPECT_EQ(sys.counters().pinned_slots, 0u);
     sys.add(Q, 8);
     EXPECT_THAT(sys.step({{{Q, 8, {{11, 12}}}}, {}}),
                 HasSubstr("{Q#0<-11,Q#1<-12}"));
