@@ -12,8 +12,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <string>
-#include <vector>
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;

@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <string>
-#include <vector>
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;

@@ -11,9 +11,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <string>
-#include <vector>
-
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 

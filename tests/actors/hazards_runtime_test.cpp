@@ -14,8 +14,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <iterator>
 #include <optional>
-#include <string>
 #include <thread>
 #include <utility>
 #include <variant>
@@ -175,7 +175,7 @@ TEST(Hazards, CLF_01_a_runtime_ends_and_leaves_no_thread) {
   await_threads(before);
 }
 
-// Timers hold their actors: each of these is far in the future.
+// A timer holds its actor: each of these deadlines is an hour away.
 TEST(Hazards, CLF_02_no_timer_outlives_the_runtime) {
   const auto before = threads();
   {

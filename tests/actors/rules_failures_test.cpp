@@ -10,7 +10,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <string>
+#include <cstddef>
+#include <optional>
 #include <vector>
 
 using ::testing::ElementsAre;
