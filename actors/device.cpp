@@ -200,6 +200,8 @@ result<std::unique_ptr<gpu::copy_engine>> device_state::make_engine() {
                        msg::device_woke{});
     };
   }
+  if (config.engine)
+    return config.engine(std::move(out.wake));
   out.latency = config.latency.count();
   out.bytes_per_second = config.bytes_per_second;
   out.events = config.events;
