@@ -47,8 +47,7 @@ public:
             std::function<bool(std::uint64_t)> event_over, bool stream_fences);
 
   /// The one engine of this desk; copies that run end with it.
-  [[nodiscard]] std::unique_ptr<gpu::copy_engine>
-  open(gpu::wake_function wake);
+  [[nodiscard]] std::unique_ptr<gpu::copy_engine> open(gpu::wake_function wake);
 
   /// Copies that may make their first half, ascending.
   [[nodiscard]] std::vector<job_id> startable() const;

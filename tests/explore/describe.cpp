@@ -60,9 +60,8 @@ std::string detail(const msg::step& x, const text_book&) {
                        + std::to_string(row.scheduled);
                 })
        + " preempted " + numbers(x.call.preempted) + " finished "
-       + listed(x.call.finished, [](const finish_call& y) {
-           return std::to_string(y.request);
-         });
+       + listed(x.call.finished,
+                [](const finish_call& y) { return std::to_string(y.request); });
 }
 
 std::string detail(const msg::finish& x, const text_book&) {
@@ -72,9 +71,8 @@ std::string detail(const msg::finish& x, const text_book&) {
 }
 
 std::string detail(const msg::lookup& x, const text_book&) {
-  return listed(x.rows, [](const lookup_row& row) {
-    return std::to_string(row.request);
-  });
+  return listed(
+    x.rows, [](const lookup_row& row) { return std::to_string(row.request); });
 }
 
 std::string detail(const msg::allocate& x, const text_book&) {
@@ -83,7 +81,7 @@ std::string detail(const msg::allocate& x, const text_book&) {
 }
 
 std::string detail(const msg::begin_step& x, const text_book& texts) {
-  return std::to_string(x.step) + " loads " + ids(x.loads) + " stores "
+  return std::to_string(x.step) + " loads " + jobs(x.loads, texts) + " stores "
        + jobs(x.flushed_stores, texts) + " flush " + numbers(x.flush);
 }
 
@@ -168,10 +166,8 @@ struct line_of {
 
   std::string operator()(const load_failed& x) const {
     return "load_failed " + std::to_string(x.request) + " "
-         + std::to_string(x.job) + " from "
-         + std::to_string(x.first_bad_token)
-         + (x.use_new_blocks ? " new blocks for " : " in ")
-         + numbers(x.blocks);
+         + std::to_string(x.job) + " from " + std::to_string(x.first_bad_token)
+         + (x.use_new_blocks ? " new blocks for " : " in ") + numbers(x.blocks);
   }
 
   std::string operator()(const blocks_released& x) const {
@@ -199,19 +195,28 @@ struct line_of {
 std::string describe(const job& work, const text_book& texts) {
   const auto* arrow = work.kind == job_kind::store ? " <- " : " -> ";
   return (work.kind == job_kind::store ? "S" : "L") + std::to_string(work.id)
-       + "{" + listed(work.rows, [&](const job_row& row) {
-           return texts.name(row.key) + " slot " + std::to_string(row.slot)
-                + arrow + numbers(row.blocks);
-         })
+       + "{"
+       + listed(work.rows,
+                [&](const job_row& row) {
+                  return texts.name(row.key) + " slot "
+                       + std::to_string(row.slot) + arrow + numbers(row.blocks);
+                })
        + "}";
+}
+
+std::string describe(const msg::begin_step& what, const text_book& texts) {
+  return "begin_step " + detail(what, texts);
+}
+
+std::string describe(const msg::stores& what, const text_book& texts) {
+  return "stores " + detail(what, texts);
 }
 
 std::string describe(const engine_event& what, const text_book& texts) {
   return std::visit(line_of{texts}, what);
 }
 
-std::string describe(const caf::mailbox_element& what,
-                     const text_book& texts) {
+std::string describe(const caf::mailbox_element& what, const text_book& texts) {
   const auto& content = what.content();
   const auto* type = content.empty() ? nullptr : content.type(0).second;
   if (type == nullptr)

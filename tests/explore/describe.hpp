@@ -7,6 +7,7 @@
 
 #include "kvtide/answers.hpp"
 
+#include "messages/gpu_worker.hpp"
 #include "tests/explore/text_book.hpp"
 
 #include <caf/mailbox_element.hpp>
@@ -17,6 +18,12 @@ namespace kvtide::explore {
 
 /// "S3{R1#0 slot 2 <- 5}"
 [[nodiscard]] std::string describe(const job& work, const text_book& texts);
+
+[[nodiscard]] std::string describe(const msg::begin_step& what,
+                                   const text_book& texts);
+
+[[nodiscard]] std::string describe(const msg::stores& what,
+                                   const text_book& texts);
 
 [[nodiscard]] std::string describe(const engine_event& what,
                                    const text_book& texts);

@@ -40,7 +40,8 @@ bool engine_model::can_turn(bool nothing_else) const {
   const auto open = last_step_ + 1 - first_open_;
   if (open > (what_.async ? 1u : 0u))
     return false;
-  if (what_.stops_at_once && probes_.empty() && with(phase::ended).size() == lives_.size()
+  if (what_.stops_at_once && probes_.empty()
+      && with(phase::ended).size() == lives_.size()
       && arrived_ == what_.requests)
     return false;
   return !finished_.empty() || empty_turns_ < most_empty_turns || nothing_else;
@@ -125,7 +126,8 @@ void engine_model::admit() {
                             + std::to_string(x.must_hit)
                             + " tokens that its twin has computed");
     auto added = std::vector<std::vector<block_id>>{};
-    const auto wants = hit.tokens > 0 ? hit.tokens : std::min(x.known, what_.budget);
+    const auto wants
+      = hit.tokens > 0 ? hit.tokens : std::min(x.known, what_.budget);
     x.planned = hit.tokens;
     if (!grow(x, wants, added)) {
       // It waits for blocks; what is held for it may go or stay.
@@ -192,9 +194,9 @@ bool engine_model::schedule(request_id id, life& x, step_call& call,
     return false;
   auto row = step_row{};
   row.request = id;
-  row.kind = !x.needs_table       ? row_kind::running
-           : x.scheduled_before   ? row_kind::resumed
-                                  : row_kind::fresh;
+  row.kind = !x.needs_table     ? row_kind::running
+           : x.scheduled_before ? row_kind::resumed
+                                : row_kind::fresh;
   row.new_blocks = x.needs_table ? x.table : added;
   row.computed = x.planned;
   row.scheduled = to - x.planned;
@@ -218,9 +220,9 @@ bool engine_model::make_room(request_id id, token_count tokens, step_call& call,
   while (!grow(x, tokens, added)) {
     auto victim = std::optional<request_id>{};
     for (auto other : with(phase::running)) {
-      const auto planned
-        = std::any_of(call.rows.begin(), call.rows.end(),
-                      [other](const step_row& r) { return r.request == other; });
+      const auto planned = std::any_of(
+        call.rows.begin(), call.rows.end(),
+        [other](const step_row& r) { return r.request == other; });
       if (other > id && !planned)
         victim = other;
     }
@@ -405,9 +407,8 @@ std::string engine_model::state_of(request_id id) const {
 
 bool engine_model::in_flight(request_id id) const {
   for (const auto& [step, rows] : rows_)
-    if (std::any_of(rows.begin(), rows.end(), [id](const compute_row& row) {
-          return row.request == id;
-        }))
+    if (std::any_of(rows.begin(), rows.end(),
+                    [id](const compute_row& row) { return row.request == id; }))
       return true;
   return false;
 }
@@ -577,8 +578,8 @@ void engine_model::give_back(std::vector<std::vector<block_id>>& table) {
 
 void engine_model::free_block(block_id block) {
   if (std::find(free_.begin(), free_.end(), block) != free_.end())
-    found_.report("S7", "block " + std::to_string(block)
-                          + " was given back twice");
+    found_.report("S7",
+                  "block " + std::to_string(block) + " was given back twice");
   else
     free_.push_back(block);
 }

@@ -113,8 +113,8 @@ int run_one_seed(const scenario& what, const arguments& how) {
   auto next = random_chooser{how.seed};
   const auto seen = run(what, next, how.trace);
   std::cout << "scenario " << what.name << " seed " << how.seed << ": "
-            << (seen.found ? "broken" : "clean") << ", " << seen.performed.size()
-            << " events\n";
+            << (seen.found ? "broken" : "clean") << ", "
+            << seen.performed.size() << " events\n";
   if (seen.found)
     tell_failure(what, seen, how);
   else
@@ -250,11 +250,13 @@ int main(int argc, char** argv) {
                "the plain one");
   app.add_option("--deviations", how.deviations, "how often, for --exhaustive")
     ->capture_default_str();
-  app.add_option("--max-runs", how.most_runs,
-                 "give up an exhaustive search after so many runs")
+  app
+    .add_option("--max-runs", how.most_runs,
+                "give up an exhaustive search after so many runs")
     ->capture_default_str();
-  app.add_option("--shrink-runs", how.shrink_runs,
-                 "runs to spend on shortening the choices of a failure")
+  app
+    .add_option("--shrink-runs", how.shrink_runs,
+                "runs to spend on shortening the choices of a failure")
     ->capture_default_str();
   app.add_flag("--no-progress", how.no_progress, "no progress on stderr");
   try {

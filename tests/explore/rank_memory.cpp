@@ -55,10 +55,11 @@ std::uint64_t rank_memory::value(std::uint64_t token, group_id group,
   return mix(token, (std::uint64_t{rank_} * 64 + group) * layers + layer);
 }
 
-const std::uint64_t&
-rank_memory::host_cell(const core::layout& shape, const std::byte* slot,
-                       group_id group, std::size_t block, std::uint32_t layer,
-                       token_count at) {
+const std::uint64_t& rank_memory::host_cell(const core::layout& shape,
+                                            const std::byte* slot,
+                                            group_id group, std::size_t block,
+                                            std::uint32_t layer,
+                                            token_count at) {
   const auto tokens
     = static_cast<std::size_t>(shape.groups[group].block_tokens);
   const auto index

@@ -15,8 +15,8 @@ outcome run(const scenario& what, chooser& next, bool traced,
   seen.run(before);
   if (!seen.found() && !before)
     check_sequential(what, seen, seen.all_findings());
-  return {seen.found(),  seen.picks(),     seen.fingerprint(),
-          seen.trace(),  seen.performed(), seen.decided_at()};
+  return {seen.found(), seen.picks(),     seen.fingerprint(),
+          seen.trace(), seen.performed(), seen.decided_at()};
 }
 
 outcome run_seed(const scenario& what, std::uint64_t seed) {
@@ -27,7 +27,8 @@ outcome run_seed(const scenario& what, std::uint64_t seed) {
 // -- shrinking ----------------------------------------------------------------
 
 schedule shrink(const scenario& what, const schedule& picks,
-                const std::string& rule, std::size_t budget) {
+                const std::string& rule, std::size_t budget,
+                const interference& before) {
   // The picks that are not zero, by place.
   auto left = std::vector<std::pair<std::size_t, std::uint32_t>>{};
   for (std::size_t i = 0; i < picks.size(); ++i)
@@ -46,7 +47,7 @@ schedule shrink(const scenario& what, const schedule& picks,
       return false;
     --budget;
     auto next = scripted_chooser{made_of(list)};
-    const auto seen = run(what, next);
+    const auto seen = run(what, next, false, before);
     return seen.found && seen.found->rule == rule;
   };
   // Delta debugging (Zeller and Hildebrandt, 2002): halves, quarters, and so

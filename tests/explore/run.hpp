@@ -31,15 +31,15 @@ struct outcome {
 /// Runs a scenario, then the same calls and outcomes one after the other: the
 /// answers must be the same (S1).
 [[nodiscard]] outcome run(const scenario& what, chooser& next,
-                          bool traced = false,
-                          const interference& before = {});
+                          bool traced = false, const interference& before = {});
 
 [[nodiscard]] outcome run_seed(const scenario& what, std::uint64_t seed);
 
 /// Takes away picks as long as the same rule stays broken.
 /// @param budget runs that it may take
 [[nodiscard]] schedule shrink(const scenario& what, const schedule& picks,
-                              const std::string& rule, std::size_t budget);
+                              const std::string& rule, std::size_t budget,
+                              const interference& before = {});
 
 /// How an exhaustive search ended.
 struct search_result {
@@ -54,8 +54,7 @@ struct search_result {
 
 /// Runs all schedules that deviate from the plain one at most `deviations`
 /// times.
-[[nodiscard]] search_result search_all(const scenario& what,
-                                       std::size_t deviations,
-                                       std::size_t most_runs);
+[[nodiscard]] search_result
+search_all(const scenario& what, std::size_t deviations, std::size_t most_runs);
 
 } // namespace kvtide::explore

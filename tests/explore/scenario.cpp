@@ -79,8 +79,8 @@ std::vector<scenario> make_all() {
   aborts.budget = 5;
   aborts.blocks = 16;
 
-  auto& ranks = out.emplace_back(
-    plain("two_ranks", "two ranks, each at its own pace"));
+  auto& ranks
+    = out.emplace_back(plain("two_ranks", "two ranks, each at its own pace"));
   ranks.opts.ranks = 2;
   ranks.preemptions = 1;
   ranks.blocks = 13;
@@ -171,8 +171,8 @@ std::vector<scenario> make_all() {
   last.async = true;
   last.requests = 3;
 
-  auto& arc = out.emplace_back(
-    plain("arc", "adaptive replacement with six slots"));
+  auto& arc
+    = out.emplace_back(plain("arc", "adaptive replacement with six slots"));
   arc.opts.policy = eviction_policy::arc;
   arc.slots = 6;
   arc.requests = 6;
@@ -191,9 +191,8 @@ const std::vector<scenario>& all_scenarios() {
 
 const scenario* find_scenario(const std::string& name) {
   const auto& all = all_scenarios();
-  const auto found
-    = std::find_if(all.begin(), all.end(),
-                   [&](const scenario& x) { return x.name == name; });
+  const auto found = std::find_if(
+    all.begin(), all.end(), [&](const scenario& x) { return x.name == name; });
   return found != all.end() ? &*found : nullptr;
 }
 

@@ -53,7 +53,7 @@ struct scenario {
   /// Nothing is lost, so that every whole chunk must be found at the end (S2).
   [[nodiscard]] bool keeps_all() const noexcept {
     return aborts + resets + edits + copy_failures + deadlines + rank_deaths
-             == 0
+          == 0
         && opts.groups.size() == 1 && slots >= 64;
   }
 };

@@ -10,12 +10,11 @@ namespace kvtide::explore {
 namespace {
 
 bool names_block(const job& work, block_id block) {
-  return std::any_of(work.rows.begin(), work.rows.end(),
-                     [block](const job_row& row) {
-                       return std::find(row.blocks.begin(), row.blocks.end(),
-                                        block)
-                           != row.blocks.end();
-                     });
+  return std::any_of(
+    work.rows.begin(), work.rows.end(), [block](const job_row& row) {
+      return std::find(row.blocks.begin(), row.blocks.end(), block)
+          != row.blocks.end();
+    });
 }
 
 bool same(const job& x, const job& y) {
@@ -61,6 +60,8 @@ shadow::shadow(std::shared_ptr<const core::layout> shape, text_book& texts,
 
 void shadow::planned(rank_id rank, const msg::begin_step& plan) {
   ranks_[rank].begun = plan.step;
+  if (!ranks_[rank].first)
+    ranks_[rank].first = plan.step;
   for (const auto& work : plan.loads)
     learn(rank, work, plan.step);
   for (const auto& work : plan.flushed_stores)
@@ -79,7 +80,9 @@ void shadow::planned(rank_id rank, const msg::stores& plan) {
 }
 
 void shadow::learn(rank_id rank, const job& work, step_id step) {
-  ranks_[rank].told.insert(work.id);
+  const auto& first = ranks_[rank].first;
+  if (first && *first <= step)
+    ranks_[rank].told.insert(work.id);
   const auto [known, is_new]
     = facts_.emplace(work.id, fact{work, step, resets_});
   if (!is_new && !same(known->second.work, work))
@@ -102,6 +105,7 @@ void shadow::joined(rank_id rank, const std::byte* pool,
 void shadow::died(rank_id rank) {
   auto& view = ranks_[rank];
   view.pool = nullptr;
+  view.first.reset();
   view.told.clear();
   view.submitted.clear();
   view.copies.clear();
@@ -174,11 +178,10 @@ void shadow::check_reads(rank_id rank, const compute& what) {
           if (memory.cell(block, layer, at % shape_->groups[g].block_tokens)
               != memory.value(texts_.token(row.request, at), g, layer))
             return report(
-              "bytes", "step " + std::to_string(what.step) + " on "
-                         + name(rank) + " reads wrong bytes for token "
-                         + std::to_string(at) + " of request "
-                         + std::to_string(row.request) + " in block "
-                         + std::to_string(block));
+              "bytes", "step " + std::to_string(what.step) + " on " + name(rank)
+                         + " reads wrong bytes for token " + std::to_string(at)
+                         + " of request " + std::to_string(row.request)
+                         + " in block " + std::to_string(block));
       });
 }
 
@@ -194,8 +197,8 @@ void shadow::check_against_copies(rank_id rank, const compute& what) {
         for_tokens(*shape_, row, 0, row.from,
                    [&, id = id](group_id, block_id block, token_count) {
                      if (names_block(work, block))
-                       report("S7", "step " + std::to_string(what.step)
-                                      + " on " + name(rank) + " reads block "
+                       report("S7", "step " + std::to_string(what.step) + " on "
+                                      + name(rank) + " reads block "
                                       + std::to_string(block) + " before "
                                       + name(id) + " has ended");
                    });
@@ -223,8 +226,8 @@ void shadow::submitted(rank_id rank, const gpu::copy_job& what) {
   auto& view = ranks_[rank];
   const auto found = facts_.find(what.id);
   if (found == facts_.end() || view.told.count(what.id) == 0)
-    return report("S10", "job " + std::to_string(what.id) + " on "
-                           + name(rank) + " was planned by nobody");
+    return report("S10", "job " + std::to_string(what.id) + " on " + name(rank)
+                           + " was planned by nobody");
   const auto& known = found->second;
   if (!view.submitted.insert(what.id).second)
     report("S4", name(what.id) + " was handed over twice on " + name(rank));
@@ -287,9 +290,8 @@ void shadow::check_store_source(rank_id rank, const fact& what) {
       if (row.blocks[i] == no_block)
         continue;
       for (token_count at = 0; at < length; ++at) {
-        const auto token
-          = (*tokens)[i * static_cast<std::size_t>(length)
-                      + static_cast<std::size_t>(at)];
+        const auto token = (*tokens)[i * static_cast<std::size_t>(length)
+                                     + static_cast<std::size_t>(at)];
         for (std::uint32_t layer = 0; layer < rank_memory::layers; ++layer)
           if (memory.cell(row.blocks[i], layer, at)
               != memory.value(token, row.key.group, layer))
@@ -304,9 +306,8 @@ void shadow::check_store_source(rank_id rank, const fact& what) {
 finding shadow::blame_store(rank_id rank, const fact& what, const job_row& row,
                             block_id block) const {
   const auto& view = ranks_[rank];
-  const auto text = name(what.work.id) + " reads block "
-                  + std::to_string(block) + " on " + name(rank) + " for "
-                  + texts_.name(row.key) + " ";
+  const auto text = name(what.work.id) + " reads block " + std::to_string(block)
+                  + " on " + name(rank) + " for " + texts_.name(row.key) + " ";
   if (!view.stream.empty() && view.stream.front().step <= what.step)
     return {"S6", text + "before step "
                     + std::to_string(view.stream.front().step)
@@ -338,9 +339,8 @@ void shadow::check_load_source(rank_id rank, const fact& what) {
       if (row.blocks[i] == no_block)
         continue;
       for (token_count at = 0; at < length; ++at) {
-        const auto token
-          = (*tokens)[i * static_cast<std::size_t>(length)
-                      + static_cast<std::size_t>(at)];
+        const auto token = (*tokens)[i * static_cast<std::size_t>(length)
+                                     + static_cast<std::size_t>(at)];
         for (std::uint32_t layer = 0; layer < rank_memory::layers; ++layer) {
           if (rank_memory::host_cell(*shape_, slot, row.key.group, i, layer, at)
               == memory.value(token, row.key.group, layer))
@@ -412,8 +412,8 @@ void shadow::check_against_compute(rank_id rank, const fact& what) {
 void shadow::load_announced(job_id id) {
   for (rank_id r = 0; r < ranks_.size(); ++r)
     if (ranks_[r].whole.count(id) == 0)
-      report("S9", name(id) + " was announced as done, but is not on "
-                     + name(r));
+      report("S9",
+             name(id) + " was announced as done, but is not on " + name(r));
 }
 
 void shadow::released(const std::vector<block_id>& blocks) {

@@ -114,6 +114,8 @@ private:
     std::set<job_id> whole;
     /// With the device, by id; true: half made.
     std::map<job_id, bool> copies;
+    /// The first step of this life; what was planned in an earlier one fails.
+    std::optional<step_id> first;
     /// The last step whose plan came, and whose compute is enqueued.
     std::optional<step_id> begun;
     std::optional<step_id> enqueued;

@@ -43,9 +43,9 @@ bool holds_any(const caf::type_erased_tuple& content) {
 /// An answer to the item in progress is part of that item (S1).
 bool is_answer(const caf::type_erased_tuple& content) {
   return holds_any<msg::search_keys, msg::store_offer, msg::load_offer,
-                   msg::search_result, msg::stores_prepared,
-                   msg::load_prepared, msg::rolled_back, msg::cache_events,
-                   msg::pool_report, msg::key_states>(content);
+                   msg::search_result, msg::stores_prepared, msg::load_prepared,
+                   msg::rolled_back, msg::cache_events, msg::pool_report,
+                   msg::key_states>(content);
 }
 
 } // namespace
@@ -94,8 +94,8 @@ world::world(const scenario& what, chooser& next, bool traced)
   engine_ = std::make_unique<engine_model>(what_, shape_, texts_, *memory_,
                                            findings_, std::move(out));
   port_ = actors_.launch(play_engine, this);
-  cache_ = actors_.launch(cache_manager,
-                          cache_manager_config{shape_, what_.opts});
+  cache_
+    = actors_.launch(cache_manager, cache_manager_config{shape_, what_.opts});
   watch(cache_, "the cache manager", {});
   scheduler_ = actors_.launch(scheduler, scheduler_config{shape_, what_.opts},
                               cache_, port_);
@@ -128,8 +128,8 @@ void world::watch(const Handle& actor, const std::string& name,
   auto* ptr = caf::actor_cast<caf::abstract_actor*>(actor);
   ptr->attach_functor([this, name, rank](const caf::error& reason) {
     if (!over_ && (!rank || ranks_[*rank].alive))
-      findings_.report("life", name + " died: "
-                                 + actors_.system().render(reason));
+      findings_.report("life",
+                       name + " died: " + actors_.system().render(reason));
   });
 }
 
@@ -142,8 +142,10 @@ void world::start_rank(rank_id r) {
     },
     what_.stream_fences);
   rank.alive = true;
-  rank.down = actors_.launch(
-    [this, r](caf::event_based_actor* self) { return play_down_link(self, r); });
+  rank.down = actors_.launch([this, r](caf::event_based_actor* self) {
+    return play_down_link(self, r);
+  });
+  links_.emplace(rank.down.id(), r);
   rank.up = actors_.launch(
     [this, r](caf::event_based_actor* self) { return play_up_link(self, r); });
   rank.side = actors_.launch(play_rank_side, this, r, rank.incarnation);
@@ -163,20 +165,17 @@ void world::start_rank(rank_id r) {
   worker_options.rule = &core::rules_of(what_.opts.rules);
   worker_options.job_deadline = what_.opts.job_deadline;
   worker_options.idle_delay = what_.opts.idle_delay;
-  rank.worker
-    = actors_.launch(gpu_worker, worker_options, rank.device,
-                     caf::actor_cast<scheduler_worker_port>(rank.up),
-                     rank.side);
+  rank.worker = actors_.launch(gpu_worker, worker_options, rank.device,
+                               caf::actor_cast<scheduler_worker_port>(rank.up),
+                               rank.side);
   watch(rank.worker, "the worker of rank " + std::to_string(r), r);
-  caf::anon_send(rank.worker,
-                 msg::register_kv{memory_->memory(r).describe()});
+  caf::anon_send(rank.worker, msg::register_kv{memory_->memory(r).describe()});
 }
 
 engine_actor::behavior_type
 world::play_engine(engine_actor::stateful_pointer<link_state>, world* w) {
-  const auto heard = [w](const engine_event& x) {
-    w->hear(describe(x, w->texts_));
-  };
+  const auto heard
+    = [w](const engine_event& x) { w->hear(describe(x, w->texts_)); };
   return {
     [=](const lookup_answer& x) {
       heard(x);
@@ -243,12 +242,12 @@ caf::behavior world::play_down_link(caf::event_based_actor* self, rank_id r) {
   return {
     [this, self, r](const msg::begin_step& x) {
       memory_->planned(r, x);
-      keep_plan(r, encode_plan(actors_.system(), x, {x.step, {}}));
+      keep_plan(r, describe(x, texts_));
       self->send(caf::actor_cast<caf::actor>(ranks_[r].worker), x);
     },
     [this, self, r](const msg::stores& x) {
       memory_->planned(r, x);
-      keep_plan(r, encode_plan(actors_.system(), {x.step, {}, {}, {}}, x));
+      keep_plan(r, describe(x, texts_));
       self->send(caf::actor_cast<caf::actor>(ranks_[r].worker), x);
     },
   };
@@ -279,9 +278,9 @@ caf::behavior world::play_up_link(caf::event_based_actor*, rank_id r) {
 }
 
 /// What is planned after the scenario is not compared.
-void world::keep_plan(rank_id r, std::string bytes) {
+void world::keep_plan(rank_id r, std::string line) {
   if (!ending_)
-    ranks_[r].plans.push_back(std::move(bytes));
+    ranks_[r].plans.push_back(std::move(line));
 }
 
 void world::hear(std::string line) {
@@ -398,9 +397,8 @@ std::size_t world::choose(const std::vector<choice>& open) {
 
 void world::perform(const choice& what, std::size_t index) {
   performed_.push_back(what);
-  fingerprint_ = mix(fingerprint_,
-                     mix(static_cast<std::uint64_t>(what.kind),
-                         mix(what.place, what.subject)));
+  fingerprint_ = mix(fingerprint_, mix(static_cast<std::uint64_t>(what.kind),
+                                       mix(what.place, what.subject)));
   if (traced_)
     trace_.push_back(text_of(what, index));
   switch (what.kind) {
@@ -464,10 +462,9 @@ void world::record_input(caf::scheduled_actor& actor) {
   if (next->content().match_elements<msg::worker_ready>()) {
     added.rank = next->content().get_as<msg::worker_ready>(0).rank;
   } else if (next->content().match_elements<caf::down_msg>()) {
-    for (rank_id r = 0; r < ranks_.size(); ++r)
-      if (ranks_[r].down.address()
-          == next->content().get_as<caf::down_msg>(0).source)
-        added.died = r;
+    const auto& source = next->content().get_as<caf::down_msg>(0).source;
+    if (const auto known = links_.find(source.id()); known != links_.end())
+      added.died = known->second;
   }
   inputs_.push_back(std::move(added));
 }
@@ -536,8 +533,8 @@ void world::check_rest() {
     const auto& x = *stats_;
     const auto check = [this](std::uint64_t left, const char* what) {
       if (left > 0)
-        findings_.report("rest", std::to_string(left) + " " + what
-                                   + " are left over");
+        findings_.report("rest",
+                         std::to_string(left) + " " + what + " are left over");
     };
     check(x.tracked_requests, "tracked requests");
     check(x.jobs_in_flight, "jobs");
@@ -609,8 +606,7 @@ std::string world::text_of(const choice& what, std::size_t index) {
       return rank + "compute of step " + id + " starts";
     case choice_kind::compute_end:
       return "rank " + id + ": compute of step "
-           + std::to_string(ranks_[what.subject].stream.front().step)
-           + " ends";
+           + std::to_string(ranks_[what.subject].stream.front().step) + " ends";
     case choice_kind::outputs:
       return "engine takes results";
     case choice_kind::turn:

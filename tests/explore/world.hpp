@@ -116,6 +116,10 @@ public:
     return ranks_[rank].plans;
   }
 
+  [[nodiscard]] bool has_died(rank_id rank) const {
+    return !ranks_[rank].alive || ranks_[rank].incarnation > 1;
+  }
+
   // -- for faults -------------------------------------------------------------
 
   [[nodiscard]] engine_model& engine() noexcept {
@@ -192,7 +196,7 @@ private:
   [[nodiscard]] std::uint64_t number_of(const caf::scheduled_actor& actor);
   [[nodiscard]] std::string text_of(const choice& what, std::size_t index);
   void check_rest();
-  void keep_plan(rank_id rank, std::string bytes);
+  void keep_plan(rank_id rank, std::string line);
   void hear(std::string line);
 
   // -- members ----------------------------------------------------------------
@@ -215,7 +219,8 @@ private:
   std::vector<scheduler_input> inputs_;
   std::vector<std::string> heard_;
   std::map<std::uint64_t, std::uint64_t> numbers_;
-  std::map<std::uint64_t, std::string> names_;
+  /// To which rank a link leads, or led.
+  std::map<caf::actor_id, rank_id> links_;
   std::uint32_t failures_ = 0;
   std::uint32_t deadlines_ = 0;
   std::uint32_t deaths_ = 0;
