@@ -9,7 +9,6 @@
 #include <caf/exit_reason.hpp>
 #include <caf/send.hpp>
 
-
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -115,8 +114,7 @@ void device_state::start(const job& what, const msg::submit_jobs& req) {
     copy.after_events.push_back({handle});
   // The job in flight will be reported, this one must not be.
   if (engine->submit(std::move(copy)) != ec::none)
-    log().error("device: job {} was submitted while it is in flight",
-                  what.id);
+    log().error("device: job {} was submitted while it is in flight", what.id);
 }
 
 void device_state::fail(job_id id, std::string text) {
@@ -200,6 +198,8 @@ result<std::unique_ptr<gpu::copy_engine>> device_state::make_engine() {
                        msg::device_woke{});
     };
   }
+  if (config.engine)
+    return config.engine(std::move(out.wake));
   out.latency = config.latency.count();
   out.bytes_per_second = config.bytes_per_second;
   out.events = config.events;

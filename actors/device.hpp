@@ -58,6 +58,10 @@ struct device_config {
   /// What goes wrong with a job; for tests.
   std::function<gpu::copy_fault(job_id, job_kind)> fault;
 
+  /// Makes the copies instead of the engine that `kind` names; for tests. Takes
+  /// what it has to call when something ended.
+  std::function<std::unique_ptr<gpu::copy_engine>(gpu::wake_function)> engine;
+
   /// For tests: called by copy threads instead of sending `device_woke`, which
   /// whoever listens then has to send. CAF's test scheduler must not be
   /// called by two threads at a time.

@@ -138,7 +138,8 @@ struct load_failed {
   /// The load's blocks.
   std::vector<block_id> blocks;
   /// A copy may still write `blocks`: recompute into new ones, and free these
-  /// on `blocks_released`.
+  /// on `blocks_released`. They no longer belong to the request, so an answer to
+  /// `finish` that comes later does not free them.
   bool use_new_blocks = false;
 };
 
