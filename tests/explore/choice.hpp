@@ -25,6 +25,8 @@ enum class choice_kind : std::uint8_t {
   outputs,
   /// The engine goes on with its turn.
   turn,
+  /// A report arrives that was held back.
+  late_report,
   /// The idle delay passes.
   idle_time,
   /// The job deadline passes.
@@ -37,7 +39,7 @@ enum class choice_kind : std::uint8_t {
   whim,
 };
 
-inline constexpr std::size_t choice_kinds = 13;
+inline constexpr std::size_t choice_kinds = 14;
 
 /// Everything that is not on a rank.
 inline constexpr std::uint32_t center = 0xffff'ffff;

@@ -20,6 +20,9 @@ namespace {
 /// A run that goes on longer than this goes on for ever.
 constexpr std::size_t most_events = 50'000;
 
+/// Events until all copies must have ended without a scheduler.
+constexpr std::size_t most_events_alone = 2'000;
+
 /// Idle delays that may pass in one run, unless nothing else can happen.
 constexpr std::uint32_t some_idle_times = 6;
 
@@ -126,8 +129,10 @@ template <class Handle>
 void world::watch(const Handle& actor, const std::string& name,
                   std::optional<rank_id> rank) {
   auto* ptr = caf::actor_cast<caf::abstract_actor*>(actor);
-  ptr->attach_functor([this, name, rank](const caf::error& reason) {
-    if (!over_ && (!rank || ranks_[*rank].alive))
+  ptr->attach_functor([this, id = ptr->id(), name, rank](
+                        const caf::error& reason) {
+    gone_.insert(id);
+    if (!over_ && doomed_.count(id) == 0 && (!rank || ranks_[*rank].alive))
       findings_.report("life",
                        name + " died: " + actors_.system().render(reason));
   });
@@ -267,14 +272,65 @@ caf::behavior world::play_up_link(caf::event_based_actor*, rank_id r) {
       }
       forward(x);
     },
-    [=, this](const msg::transfer_done& x) {
-      if (x.status == job_status::done
-          && x.incarnation == ranks_[r].incarnation)
-        memory_->reported(r, x.job);
-      forward(x);
-    },
+    [this, r](const msg::transfer_done& x) { hear_report(r, x); },
     [=](const msg::ticked& x) { forward(x); },
   };
+}
+
+void world::hear_report(rank_id r, const msg::transfer_done& x) {
+  if (x.status == job_status::done && x.incarnation == ranks_[r].incarnation)
+    memory_->reported(r, x.job);
+  const auto fault = bad_report_ == reports_++ ? report_fault_
+                                               : report_fault::none;
+  switch (fault) {
+    case report_fault::lost:
+      return;
+    case report_fault::late:
+      late_report_.emplace(r, x);
+      return;
+    case report_fault::twice:
+      forward_report(r, x);
+      [[fallthrough]];
+    case report_fault::none:
+      forward_report(r, x);
+  }
+}
+
+void world::forward_report(rank_id r, const msg::transfer_done& x) {
+  caf::send_as(ranks_[r].down, caf::actor_cast<caf::actor>(scheduler_), x);
+}
+
+std::string world::kill_next_actor() {
+  if (actors_.ready() == 0)
+    return {};
+  auto& next = actors_.ready_actor(0);
+  auto name = std::string{next.name()};
+  doomed_.insert(next.id());
+  actors_.kill_at_once(caf::actor_cast<caf::actor>(&next));
+  return name;
+}
+
+void world::run_until_scheduler_dies(std::size_t events) {
+  const auto go_on = [this] {
+    const auto open = open_choices();
+    if (open.empty())
+      return false;
+    perform(open.front(), 0);
+    return true;
+  };
+  while (performed_.size() < events && go_on())
+    ; // nop
+  over_ = true; // All may go now.
+  actors_.kill_at_once(scheduler_);
+  while (performed_.size() < events + most_events_alone && go_on())
+    ; // nop
+}
+
+bool world::all_ranks_gone() const {
+  return std::all_of(ranks_.begin(), ranks_.end(), [this](const auto& rank) {
+    return gone_.count(rank.worker.id()) > 0
+        && gone_.count(rank.device.id()) > 0;
+  });
 }
 
 /// What is planned after the scenario is not compared.
@@ -360,6 +416,8 @@ std::vector<choice> world::open_choices() {
     out.push_back({kind::outputs, center, 0});
   if (engine_->can_turn(out.empty()))
     out.push_back({kind::turn, center, 0});
+  if (out.empty() && late_report_)
+    out.push_back({kind::late_report, center, 0});
   const auto timers = actors_.timers_pending();
   if (timers
       && (out.empty() ? idle_times_ < most_idle_times
@@ -430,6 +488,10 @@ void world::perform(const choice& what, std::size_t index) {
       return engine_->take_outputs();
     case choice_kind::turn:
       return engine_->turn();
+    case choice_kind::late_report:
+      forward_report(late_report_->first, late_report_->second);
+      late_report_.reset();
+      return;
     case choice_kind::idle_time:
       ++idle_times_;
       return pass_time(what_.opts.idle_delay);
@@ -611,6 +673,8 @@ std::string world::text_of(const choice& what, std::size_t index) {
       return "engine takes results";
     case choice_kind::turn:
       return "engine goes on";
+    case choice_kind::late_report:
+      return "a report arrives that was held back";
     case choice_kind::idle_time:
       return "the idle delay passes";
     case choice_kind::deadline:

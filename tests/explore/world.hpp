@@ -122,6 +122,30 @@ public:
 
   // -- for faults -------------------------------------------------------------
 
+  enum class report_fault { none, lost, twice, late };
+
+  /// What happens to the n-th report of all workers.
+  void plan_report_fault(std::size_t number, report_fault kind) {
+    bad_report_ = number;
+    report_fault_ = kind;
+  }
+
+  /// Reports that workers have made.
+  [[nodiscard]] std::size_t reports() const noexcept {
+    return reports_;
+  }
+
+  /// Kills the actor whose turn it is in the plain schedule.
+  /// @returns its name; empty if it is no actor's turn
+  std::string kill_next_actor();
+
+  /// Runs the plain course for so many events, kills the scheduler, and runs on
+  /// until nothing happens any more.
+  void run_until_scheduler_dies(std::size_t events);
+
+  /// No worker and no device is there any more.
+  [[nodiscard]] bool all_ranks_gone() const;
+
   [[nodiscard]] engine_model& engine() noexcept {
     return *engine_;
   }
@@ -190,6 +214,8 @@ private:
   void step_actor(std::size_t index);
   void record_input(caf::scheduled_actor& actor);
   void run_quietly();
+  void hear_report(rank_id rank, const msg::transfer_done& x);
+  void forward_report(rank_id rank, const msg::transfer_done& x);
   void enqueue_compute(rank_id rank, step_id step, std::uint64_t fence);
   void ready(rank_id rank, const step_ready& x);
   void returned(rank_id rank);
@@ -225,10 +251,18 @@ private:
   std::uint32_t deadlines_ = 0;
   std::uint32_t deaths_ = 0;
   std::uint32_t idle_times_ = 0;
+  std::set<caf::actor_id> gone_;
+  /// Killed on purpose.
+  std::set<caf::actor_id> doomed_;
   /// The scenario is over: what is left is looked at.
   bool ending_ = false;
   bool over_ = false;
   std::optional<stats> stats_;
+  std::size_t reports_ = 0;
+  std::optional<std::size_t> bad_report_;
+  report_fault report_fault_ = report_fault::none;
+  /// Held back until nothing else can happen.
+  std::optional<std::pair<rank_id, msg::transfer_done>> late_report_;
   std::map<step_id, std::uint32_t> computed_;
 
   engine_actor port_;
