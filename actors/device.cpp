@@ -2,16 +2,16 @@
 
 #include "actors/device.hpp"
 
-#include "actors/log.hpp"
+#include "actors/order_checks.hpp"
 
 #include <caf/actor_cast.hpp>
 #include <caf/actor_control_block.hpp>
 #include <caf/exit_reason.hpp>
 #include <caf/send.hpp>
 
-
 #include <algorithm>
 #include <limits>
+#include <string>
 #include <utility>
 
 namespace kvtide {
@@ -115,8 +115,8 @@ void device_state::start(const job& what, const msg::submit_jobs& req) {
     copy.after_events.push_back({handle});
   // The job in flight will be reported, this one must not be.
   if (engine->submit(std::move(copy)) != ec::none)
-    log().error("device: job {} was submitted while it is in flight",
-                  what.id);
+    breach(core::order_rule::s4, "a job was submitted while it is in flight",
+           "job " + std::to_string(what.id));
 }
 
 void device_state::fail(job_id id, std::string text) {
@@ -213,6 +213,12 @@ result<std::unique_ptr<gpu::copy_engine>> device_state::make_engine() {
   return error{ec::unsupported, "this build has no such device"};
 }
 
+void device_state::breach(core::order_rule rule, std::string_view kind,
+                          const std::string& detail) {
+  order.breach(rule, kind, detail);
+  self->send(worker, msg::device_breach{rule});
+}
+
 void device_state::meet_sender() {
   const auto& sender = self->current_sender();
   if (worker || !sender)
@@ -230,6 +236,8 @@ device(device_actor::stateful_pointer<device_state> self,
   st.self = self;
   st.pool_memory = std::make_shared<gpu::host_pool_memory>();
   st.config = std::move(config);
+  st.order = make_order_log("device of rank " + std::to_string(st.config.rank),
+                            st.config.order_checks, st.config.on_breach);
   self->set_down_handler(
     [self](caf::down_msg&) { self->quit(caf::exit_reason::user_shutdown); });
   return {

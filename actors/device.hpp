@@ -5,6 +5,7 @@
 #include "kvtide/options.hpp"
 #include "kvtide/result.hpp"
 
+#include "core/order_log.hpp"
 #include "gpu/copy_engine.hpp"
 #include "gpu/geometry.hpp"
 #include "gpu/host_copy_engine.hpp"
@@ -24,6 +25,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -62,6 +64,15 @@ struct device_config {
   /// whoever listens then has to send. CAF's test scheduler must not be
   /// called by two threads at a time.
   std::function<void()> on_wake;
+
+  /// Names the device in the log.
+  rank_id rank = 0;
+
+  /// See `options::order_checks`.
+  kvtide::order_checks order_checks = kvtide::order_checks::count;
+
+  /// Hears of every breach of the order; see core/order_log.hpp.
+  std::function<void(const core::order_breach&)> on_breach;
 };
 
 /// State of a device: the engine, the pool and what the rank's memory looks
@@ -120,6 +131,10 @@ struct device_state {
 
   [[nodiscard]] result<std::unique_ptr<gpu::copy_engine>> make_engine();
 
+  /// Logs what came in a wrong order, and lets the worker count it.
+  void breach(core::order_rule rule, std::string_view kind,
+              const std::string& detail);
+
   /// The first one who asks is the worker that all answers go to.
   void meet_sender();
 
@@ -153,6 +168,8 @@ struct device_state {
   /// Reused by `settle`.
   std::vector<gpu::completion> done;
   std::vector<step_id> fences;
+
+  core::order_log order;
 };
 
 /// Copies between one rank's GPU memory and its host pool.

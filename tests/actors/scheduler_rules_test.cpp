@@ -97,6 +97,7 @@ TEST(Rules, R1_a_prompt_that_is_not_computed_yet_is_not_stored) {
 TEST(Rules, R2_an_error_and_an_unknown_reason_store_computed_tokens_only) {
   const auto tail = [](rule_set rules, finish_reason reason) {
     auto sys = test_system{plain_options(rules)};
+    sys.expect_wrong_calls();
     sys.add(R, 12);
     EXPECT_EQ(sys.step({{{R, 6, {{1, 2, 3}}}}, {}}), "S0{R#0<-1}");
     (void)sys.finish(R, reason);
@@ -118,6 +119,7 @@ TEST(Rules, R2_an_unknown_reason_is_logged) {
     sinks, {std::make_shared<spdlog::sinks::ostream_sink_st>(text)});
   {
     auto sys = test_system{plain_options(safe)};
+    sys.expect_wrong_calls();
     sys.add(R, 4);
     (void)sys.finish(R, static_cast<finish_reason>(99));
   }
@@ -474,6 +476,7 @@ TEST(Rules, R9_slots_of_running_copies_are_not_handed_out) {
 TEST(Rules, R10_bad_reports_and_lists_are_counted_and_ignored) {
   for (auto rules : {reference, safe}) {
     auto sys = test_system{plain_options(rules)};
+    sys.expect_breaches();
     sys.add(R, 4);
     EXPECT_EQ(sys.step({{{R, 4, {{1}}}}, {}}), "S0{R#0<-1}");
     sys.report(7, 0, job_status::done);    // never planned
@@ -541,6 +544,7 @@ TEST(Rules, R11_a_promise_ends) {
   };
   for (const auto& how : ends) {
     auto sys = test_system{plain_options(safe)};
+    sys.expect_wrong_calls();
     keep(sys, P, {{1, 2}}, 8);
     sys.add(R, 9, {P, 8});
     EXPECT_EQ(sys.lookup(R), 8);
