@@ -5,6 +5,7 @@
 #include "kvtide/options.hpp"
 #include "kvtide/result.hpp"
 
+#include "core/device_check.hpp"
 #include "core/order_log.hpp"
 #include "gpu/copy_engine.hpp"
 #include "gpu/geometry.hpp"
@@ -25,7 +26,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -123,6 +123,9 @@ struct device_state {
 
   void fail(job_id id, std::string text);
 
+  /// Says what has ended.
+  void announce();
+
   /// Says what has ended, then that an advance or a registration is over. Then
   /// handles what waited for the advance.
   void settle();
@@ -131,9 +134,8 @@ struct device_state {
 
   [[nodiscard]] result<std::unique_ptr<gpu::copy_engine>> make_engine();
 
-  /// Logs what came in a wrong order, and lets the worker count it.
-  void breach(core::order_rule rule, std::string_view kind,
-              const std::string& detail);
+  /// The worker counts what the device was asked in a wrong order.
+  void pass_on(const core::order_breach& what);
 
   /// The first one who asks is the worker that all answers go to.
   void meet_sender();
@@ -170,6 +172,8 @@ struct device_state {
   std::vector<step_id> fences;
 
   core::order_log order;
+  /// Without value if `options::order_checks` is off.
+  std::optional<core::device_check> checks;
 };
 
 /// Copies between one rank's GPU memory and its host pool.

@@ -105,6 +105,8 @@ void gpu_worker_state::unregister_kv() {
     return tell_rank(ec::out_of_order,
                      "no memory is registered: call register_kv and await its "
                      "answer first");
+  if (checks)
+    checks->leaving();
   // Content that is computed but not stored yet would be lost, and its jobs
   // with it: nobody has to begin another step.
   if (ended)
@@ -157,8 +159,11 @@ void gpu_worker_state::end_step(const msg::end_step& req) {
     return tell_rank(ec::out_of_order, text);
   }
   ended = true;
+  computed = req.step;
   events = req.events;
   idle_since = clock();
+  if (checks)
+    checks->ended(req.step, idle_since);
   run_held_plans();
   arm_timer();
 }
@@ -290,6 +295,8 @@ void gpu_worker_state::take(const msg::begin_step& plan) {
 }
 
 void gpu_worker_state::take(const msg::stores& plan) {
+  if (checks)
+    checks->planned(plan.jobs, plan.step, clock());
   auto jobs = take_jobs(plan.jobs);
   if (!held.empty()) {
     auto& kept = held.back().stores;
@@ -352,6 +359,8 @@ void gpu_worker_state::run(held_plan plan) {
   ended = false;
   // A load cannot be waited for by its own step: it starts behind the flush.
   const auto started = without(plan.flush, plan.loads);
+  if (checks)
+    checks->begun(plan.step, started);
   auto flush = config.rule->drop_same_step_load_flush ? started : plan.flush;
 #ifdef KVTIDE_FAULT_NO_FLUSH_WAIT
   flush.clear();
@@ -361,8 +370,12 @@ void gpu_worker_state::run(held_plan plan) {
   share_out(std::move(plan.flushed_stores), batch);
   submit(std::move(batch), {});
   awaiting_fence = !flush.empty() && !device_gone;
+  // Reference rules record the wait for a load of this step as satisfied.
+  auto not_awaited = skipped;
+  if (flush.size() > started.size())
+    not_awaited = std::max(skipped, std::optional{plan.loads.back().id});
   if (awaiting_fence)
-    self->send(device, msg::make_fence{plan.step, flush});
+    self->send(device, msg::make_fence{plan.step, flush, not_awaited});
   submit(std::move(plan.loads), flush.empty() ? flush : started);
   if (!awaiting_fence)
     say_ready({});
@@ -376,7 +389,7 @@ void gpu_worker_state::share_out(std::vector<job> jobs, std::vector<job>& out) {
     if (core::writes_store(x.id, writer, writers))
       out.push_back(std::move(x));
     else
-      report(x.id, job_status::done);
+      skip(x.id, job_status::done);
   }
 }
 
@@ -394,6 +407,8 @@ void gpu_worker_state::submit(std::vector<job> jobs,
   if (memory != memory_state::registered)
     return fail(jobs);
   const auto moment = clock();
+  if (checks)
+    checks->submitted(jobs, after, computed, moment);
   for (const auto& x : jobs)
     ledger.add(x.id, moment);
   auto behind = events;
@@ -401,14 +416,19 @@ void gpu_worker_state::submit(std::vector<job> jobs,
   behind.clear();
 #endif
   self->send(device, msg::submit_jobs{std::move(jobs), std::move(after),
-                                      std::move(behind)});
+                                      std::move(behind), computed});
 }
 
 void gpu_worker_state::fail(const std::vector<job>& jobs) {
   for (const auto& x : jobs) {
     ++failed_jobs;
-    report(x.id, job_status::failed);
+    skip(x.id, job_status::failed);
   }
+}
+
+void gpu_worker_state::skip(job_id job, job_status status) {
+  skipped = std::max(skipped, std::optional{job});
+  report(job, status);
 }
 
 void gpu_worker_state::report(job_id job, job_status status,
@@ -419,6 +439,8 @@ void gpu_worker_state::report(job_id job, job_status status,
 
 void gpu_worker_state::say_ready(fence wait_for) {
   awaiting_fence = false;
+  if (checks && wait_for.kind == fence::kind_t::none)
+    checks->ready(ledger);
   self->send(rank_side, step_ready{config.rank, *begun, wait_for});
 }
 
@@ -480,6 +502,17 @@ void gpu_worker_state::finish_tick(nanoseconds_t device_due) {
 
 // -- helpers: errors ----------------------------------------------------------
 
+void gpu_worker_state::check_rest() {
+  if (!checks || config.virtual_time || !ended || deferred.empty())
+    return;
+  if (!wake_up.covers(clock(), idle_due()))
+    order.breach(core::order_rule::s13,
+                 "stores wait for a step that may never "
+                 "come",
+                 "job " + std::to_string(deferred.front().id) + " of step "
+                   + std::to_string(*begun));
+}
+
 void gpu_worker_state::note_plan(core::order_rule rule, std::string_view kind,
                                  step_id step) {
   const auto text = [](const std::optional<step_id>& x) {
@@ -511,19 +544,21 @@ gpu_worker(gpu_worker_actor::stateful_pointer<gpu_worker_state> self,
   st.config = std::move(config);
   st.order = make_order_log("rank " + std::to_string(st.config.rank),
                             st.config.order_checks, st.config.on_breach);
+  if (st.config.order_checks != order_checks::off)
+    st.checks.emplace(st.order, st.config.idle_delay.count());
   st.device = std::move(target);
   st.scheduler = std::move(scheduler);
   st.rank_side = std::move(rank_side);
   self->monitor(st.device);
   self->set_down_handler([&st](caf::down_msg&) { st.device_down(); });
   return {
-    [&st](const msg::begin_step& x) { st.begin_step(x); },
-    [&st](const msg::stores& x) { st.stores(x); },
+    [&st](const msg::begin_step& x) { st.begin_step(x), st.check_rest(); },
+    [&st](const msg::stores& x) { st.stores(x), st.check_rest(); },
     [&st](const msg::tick& x) { st.tick(x); },
     [&st](const msg::register_kv& x) { st.register_kv(x); },
     [&st](const msg::unregister_kv&) { st.unregister_kv(); },
-    [&st](const msg::await_step& x) { st.await_step(x); },
-    [&st](const msg::end_step& x) { st.end_step(x); },
+    [&st](const msg::await_step& x) { st.await_step(x), st.check_rest(); },
+    [&st](const msg::end_step& x) { st.end_step(x), st.check_rest(); },
     [&st](const msg::get_rank_stats&) { st.get_stats(); },
     [&st](const msg::memory_registered& x) { st.memory_registered(x); },
     [&st](const msg::memory_unregistered&) { st.memory_unregistered(); },
@@ -531,7 +566,7 @@ gpu_worker(gpu_worker_actor::stateful_pointer<gpu_worker_state> self,
     [&st](const msg::fence_made& x) { st.fence_made(x); },
     [&st](const msg::device_ticked& x) { st.device_ticked(x); },
     [&st](const msg::device_breach& x) { st.order.count(x.rule); },
-    [&st](const msg::timer&) { st.timer(); },
+    [&st](const msg::timer&) { st.timer(), st.check_rest(); },
   };
 }
 

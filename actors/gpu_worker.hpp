@@ -12,6 +12,7 @@
 #include "core/order_log.hpp"
 #include "core/rules.hpp"
 #include "core/transfer_ledger.hpp"
+#include "core/worker_checks.hpp"
 #include "messages/device.hpp"
 #include "messages/gpu_worker.hpp"
 #include "messages/rank_side.hpp"
@@ -145,6 +146,9 @@ struct gpu_worker_state {
 
   void fail(const std::vector<job>& jobs);
 
+  /// Ends a job that the device never hears of.
+  void skip(job_id job, job_status status);
+
   void report(job_id job, job_status status, std::uint32_t row = 0);
 
   void say_ready(fence wait_for);
@@ -170,6 +174,9 @@ struct gpu_worker_state {
   void finish_tick(nanoseconds_t device_due);
 
   // -- helpers: errors --------------------------------------------------------
+
+  /// Checks what must hold between two messages (S13).
+  void check_rest();
 
   /// A plan, or stores, that cannot come now.
   void note_plan(core::order_rule rule, std::string_view kind, step_id step);
@@ -212,7 +219,8 @@ struct gpu_worker_state {
   bool awaiting_fence = false;
   /// Compute of `begun` is enqueued.
   bool ended = false;
-  /// Of the last enqueued step.
+  /// The last step whose compute is enqueued, and its events.
+  std::optional<step_id> computed;
   compute_events events;
 
   /// Planned in a step, to be submitted at the start of the next (S3).
@@ -221,6 +229,8 @@ struct gpu_worker_state {
   nanoseconds_t idle_since = 0;
   /// Set before the first message.
   core::transfer_ledger ledger{0};
+  /// The highest job that was ended without the device.
+  std::optional<job_id> skipped;
 
   alarm wake_up;
 
@@ -236,6 +246,8 @@ struct gpu_worker_state {
 
   /// Counts for the device as well.
   core::order_log order;
+  /// Without value if `options::order_checks` is off.
+  std::optional<core::worker_checks> checks;
 };
 
 /// Runs the plans of one rank: decides when a job goes to the device, never

@@ -38,7 +38,10 @@ void scheduler_state::pump() {
   if (pumping)
     return; // A handler further up goes on.
   pumping = true;
-  while (std::holds_alternative<std::monostate>(phase) && !queue.empty()) {
+  while (std::holds_alternative<std::monostate>(phase)) {
+    check_rest();
+    if (queue.empty())
+      break;
     auto item = std::move(queue.front());
     queue.pop_front();
     turn += 1;
@@ -50,6 +53,25 @@ void scheduler_state::pump() {
 void scheduler_state::done() {
   phase = std::monostate{};
   pump();
+}
+
+void scheduler_state::check_rest() {
+  if (!checks)
+    return;
+  checks->lives.item_over();
+  if (finishing.empty() || !queue.empty()
+      || opts.delivery != plan_delivery::direct)
+    return;
+  const auto moment = clock_now();
+  const auto is_due
+    = later_by(moment, std::chrono::nanoseconds{opts.idle_delay}.count());
+  const auto armed = opts.device == device_kind::host_virtual
+                  || wake_up.covers(moment, idle_due);
+  if (idle_due > is_due || !armed)
+    order.breach(core::order_rule::s13,
+                 "a finish waits for a step that may "
+                 "never come",
+                 "request " + std::to_string(finishing.front()));
 }
 
 void scheduler_state::unasked(msg::turn_id of, const char* answer) {
@@ -88,7 +110,13 @@ void scheduler_state::note_fresh(
   for (const auto& group : blocks)
     for (auto block : group)
       if (block != no_block)
-        fresh.insert(block);
+        take_fresh(block);
+}
+
+void scheduler_state::take_fresh(block_id block) {
+  if (checks)
+    checks->loads.allocated(block);
+  fresh.insert(block);
 }
 
 bool scheduler_state::crosses_boundary(const request_row& row) const {
@@ -132,6 +160,8 @@ void scheduler_state::drop(request_id id) {
   auto* row = find(id);
   release_promise(*row);
   empty_tables(id, *row);
+  if (checks)
+    checks->lives.dropped(id);
   self->send(row->actor, msg::retire{});
   rows.erase(id);
 }
@@ -166,6 +196,9 @@ scheduler(scheduler_actor::stateful_pointer<scheduler_state> self,
   st.engine = std::move(engine);
   st.order = make_order_log("scheduler", st.opts.order_checks,
                             std::move(config.on_breach));
+  if (st.opts.order_checks != order_checks::off)
+    st.checks.emplace(st.order, st.opts.ranks,
+                      st.rule->reset_keeps_running_slots);
   st.jobs = core::job_table{st.opts.ranks};
   st.ranks.resize(st.opts.ranks);
   self->set_down_handler(

@@ -11,6 +11,7 @@
 #include "core/order_log.hpp"
 #include "core/reuse_watch.hpp"
 #include "core/rules.hpp"
+#include "core/scheduler_checks.hpp"
 #include "core/sliding_index.hpp"
 #include "core/ticket_order.hpp"
 #include "messages/cache_manager.hpp"
@@ -186,6 +187,8 @@ struct scheduler_state {
   void pump();
   /// Ends the item in progress.
   void done();
+  /// Checks what must hold while no item is in progress (S2, S13).
+  void check_rest();
   /// Takes a call of the engine into the queue.
   template <class Call>
   void take_call(Call& x) {
@@ -300,6 +303,8 @@ struct scheduler_state {
   void roll_back(request_id id, group_id group, std::size_t chunk);
   void unwatch(const core::tracked_job& entry);
   void erase_job(job_id id);
+  /// The outcome of a job changes the pool and its request (S9, S11).
+  void take_effect(job_id id, bool ok);
   void tick_ranks(advance_phase& now);
   /// This rank has ticked, or never will.
   void rank_ticked(advance_phase& now, rank_id rank);
@@ -320,6 +325,7 @@ struct scheduler_state {
     order.breach(core::order_rule::call, kind, detail);
   }
   void note_fresh(const std::vector<std::vector<block_id>>& blocks);
+  void take_fresh(block_id block);
   /// The latest progress lets it have something to store.
   [[nodiscard]] bool crosses_boundary(const request_row& row) const;
   void empty_tables(request_id id, request_row& row);
@@ -407,6 +413,8 @@ struct scheduler_state {
   stats counters;
 
   core::order_log order;
+  /// Without value if `options::order_checks` is off.
+  std::optional<core::scheduler_checks> checks;
   core::ticket_order calls;
   /// Without that of `shutdown`, which comes when it can.
   core::ticket_order answers;

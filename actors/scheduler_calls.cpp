@@ -69,6 +69,8 @@ void scheduler_state::start(msg::add& x) {
     request, request_config{call.request, shape, rule, call.prompt_tokens},
     caf::actor_cast<scheduler_request_port>(self));
   refresh_boundary(*row);
+  if (checks)
+    checks->lives.added(call.request);
   rows.emplace(call.request, std::move(row));
 }
 
@@ -419,6 +421,8 @@ void scheduler_state::on(msg::load_prepared& x) {
     }
     refresh_boundary(row);
     const auto& entry = jobs.add(std::move(work));
+    if (checks)
+      checks->job_started(entry.work);
     row.jobs.push_back(entry.work.id);
     waiting_loads.push_back(entry.work);
   } else {
@@ -456,6 +460,8 @@ std::vector<job_id> scheduler_state::forget_everything() {
   }
   leftover_flush.insert(out.begin(), out.end());
   jobs.forget_all(); // S11
+  if (checks)
+    checks->reset(jobs.next_id());
   watch.clear();
   self->send(cache, msg::reset_pool{std::move(running)});
   auto over = std::vector<request_id>{};
@@ -470,8 +476,11 @@ std::vector<job_id> scheduler_state::forget_everything() {
     if (row.wish.ending)
       over.push_back(i.key());
   }
-  for (auto id : over)
+  for (auto id : over) {
+    if (checks)
+      checks->lives.forgotten(id);
     drop(id);
+  }
   finishing.clear();
   refused.clear();
   promises.clear();

@@ -37,7 +37,10 @@ void scheduler_state::start(msg::transfer_done& x) {
     return order.breach(core::order_rule::s12,
                         "a report of another life of a rank came", text_of(x));
   using effect = core::job_table::effect;
-  switch (jobs.report(x.job, x.rank, x.status, x.first_failed_row)) {
+  const auto what = jobs.report(x.job, x.rank, x.status, x.first_failed_row);
+  if (checks && what != effect::ignored)
+    checks->rank_reported(x.job, x.rank, x.status);
+  switch (what) {
     case effect::ignored:
       return order.breach(core::order_rule::s9,
                           "a report came twice, or for an unknown job", // R10
@@ -47,6 +50,8 @@ void scheduler_state::start(msg::transfer_done& x) {
     case effect::settled:
       return settle(*jobs.find(x.job));
     case effect::drained:
+      if (checks)
+        checks->copies_ended(*jobs.find(x.job));
       return finish_copies(*jobs.find(x.job));
   }
 }
@@ -54,6 +59,8 @@ void scheduler_state::start(msg::transfer_done& x) {
 // -- outcomes -----------------------------------------------------------------
 
 void scheduler_state::settle(core::tracked_job& entry) {
+  if (checks)
+    checks->job_settled(entry);
   counters.failed_jobs += !entry.ok();
   if (entry.work.kind == job_kind::load)
     settle_load(entry);
@@ -69,6 +76,7 @@ void scheduler_state::settle_store(core::tracked_job& entry) {
     return;
   }
   unwatch(entry);
+  take_effect(id, entry.ok());
   auto out = msg::complete_job{};
   out.turn = turn;
   out.kind = job_kind::store;
@@ -116,6 +124,7 @@ void scheduler_state::roll_back(request_id id, group_id group,
 void scheduler_state::settle_load(core::tracked_job& entry) {
   const auto id = entry.work.id;
   if (entry.late == 0 && !entry.stale) {
+    take_effect(id, entry.ok());
     auto out = msg::complete_job{};
     out.turn = turn;
     out.kind = job_kind::load;
@@ -173,6 +182,7 @@ void scheduler_state::fail_load(core::tracked_job& entry) {
                           : std::max(out.first_bad_token, local);
   }
   if (row != nullptr && !entry.stale) {
+    take_effect(entry.work.id, false);
     for (std::size_t g = 0; g < row->next.size(); ++g)
       row->next[g] = std::min(
         row->next[g], static_cast<std::size_t>(
@@ -190,6 +200,7 @@ void scheduler_state::finish_copies(core::tracked_job& entry) {
     if (!entry.stale || rule->reset_keeps_running_slots) // R9
       self->send(cache, msg::release_slots{entry.slots()});
   } else {
+    take_effect(id, false);
     auto out = msg::complete_job{};
     out.turn = turn;
     out.kind = job_kind::load;
@@ -219,7 +230,14 @@ void scheduler_state::unwatch(const core::tracked_job& entry) {
       watch.remove(block, entry.work.id);
 }
 
+void scheduler_state::take_effect(job_id id, bool ok) {
+  if (checks)
+    checks->outcomes.took_effect(id, ok);
+}
+
 void scheduler_state::erase_job(job_id id) {
+  if (checks)
+    checks->outcomes.erased(id);
   jobs.erase(id);
   maybe_stopped();
 }

@@ -390,6 +390,8 @@ void scheduler_state::make_store(step_phase& step, step_phase::participant& who,
   }
   work.first_block = first_blocks(work.rows, *shape);
   const auto& entry = jobs.add(std::move(work));
+  if (checks)
+    checks->job_started(entry.work);
   const auto id = entry.work.id;
   auto& row = *find(who.request);
   row.jobs.push_back(id);
@@ -451,6 +453,8 @@ void scheduler_state::end_step(step_phase& step) {
     broadcast(std::move(deferred));
   for (auto id : step.finished) {
     find(id)->closed = true;
+    if (checks)
+      checks->lives.planned(id);
     drop_if_over(id);
   }
   counters.flushed_jobs += plan.flush.size();

@@ -381,8 +381,8 @@ TEST_F(Device, S5LoadStartsAfterTheJobsItWaitsFor) {
 TEST_F(Device, S5FenceNamesTheMomentAtWhichItsJobsHaveEnded) {
   start();
   ask(msg::submit_jobs{{store(1, 0, 1, 2)}, {}, {500}});
-  ask(msg::make_fence{4, {1, 9}});
-  ask(msg::make_fence{5, {9}});
+  ask(msg::make_fence{4, {1, 0}});
+  ask(msg::make_fence{5, {0}});
   world.run();
   ASSERT_EQ(log.fences.size(), 2u);
   EXPECT_EQ(log.fences[0].step, 4u);

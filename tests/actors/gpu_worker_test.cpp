@@ -401,6 +401,7 @@ TEST_F(GpuWorker, S4SafeRulesDropALoadOfTheSameStepFromTheFlush) {
   tell(begin(2, {2, 3}, {}, {1, 2, 3}));
   EXPECT_THAT(take_asked(),
               ElementsAre("submit 1", "fence 1", "submit 2 3 after 1"));
+  tell(msg::copy_done{1, true, 0, {}});
   tell(msg::fence_made{2, {}});
   tell(msg::end_step{2, {}});
   tell(begin(3, {4}, {}, {4}));
