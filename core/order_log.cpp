@@ -7,7 +7,9 @@ namespace kvtide::core {
 std::string to_string(order_rule rule) {
   if (rule == order_rule::call)
     return "call";
-  return "S" + std::to_string(static_cast<int>(rule));
+  auto out = std::string{'S'};
+  out += std::to_string(static_cast<int>(rule));
+  return out;
 }
 
 void order_log::breach(order_rule rule, std::string_view kind,

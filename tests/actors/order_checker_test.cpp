@@ -149,8 +149,11 @@ protected:
       {++last_step, {{id, row_kind::fresh, {{block}}, 0, 4, 4}}, {}, {}}});
   }
 
-  void step(std::vector<finish_call> finished = {}) {
-    tell(msg::step{++ticket, {++last_step, {}, {}, std::move(finished)}});
+  /// A step has planned its tail: it only moves its keys (R12).
+  void finish(request_id id) {
+    tell(msg::finish{++ticket, {id, finish_reason::abort, 4, 4}});
+    tell(msg::step{++ticket, {++last_step, {}, {}, {}}});
+    tell(msg::stores_prepared{state().turn, {}});
   }
 
   /// The cache manager takes the one chunk that was offered last.
@@ -258,16 +261,14 @@ TEST_F(OrderChecker, S1ThePoolAnswersWhatItWasAsked) {
 TEST_F(OrderChecker, S2ARequestIsNotDroppedWithAJobInFlight) {
   store();
   state().find(R)->jobs.clear();
-  step({{R, finish_reason::abort, 4, 4}});
-  tell(msg::stores_prepared{state().turn, {}}); // It moves its keys (R12).
+  finish(R);
   EXPECT_THAT(ear.take(), ElementsAre(StartsWith("S2 a request was dropped "
                                                  "before its last job")));
 }
 
 TEST_F(OrderChecker, S2ARequestThatIsOverIsDropped) {
   store();
-  step({{R, finish_reason::abort, 4, 4}});
-  tell(msg::stores_prepared{state().turn, {}});
+  finish(R);
   state().find(R)->jobs.push_back(99);
   report(0, 0);
   report(0, 1);
@@ -371,9 +372,10 @@ TEST_F(OrderChecker, S13AFinishHasATimer) {
   tell(msg::finish{++ticket, {R, finish_reason::stop, 4, 0}});
   EXPECT_THAT(ear.take(), IsEmpty());
   state().wake_up = {};
-  tell(msg::get_stats{++ticket});
+  tell(msg::decline{++ticket, 99});
   EXPECT_THAT(ear.take(),
-              ElementsAre("S13 a finish waits for a step that may never come: "
+              ElementsAre(StartsWith("call "),
+                          "S13 a finish waits for a step that may never come: "
                           "request 1"));
 }
 
@@ -381,9 +383,10 @@ TEST_F(OrderChecker, S13AFinishIsDueInTime) {
   add(R);
   tell(msg::finish{++ticket, {R, finish_reason::stop, 4, 0}});
   state().idle_due = never;
-  tell(msg::get_stats{++ticket});
+  tell(msg::decline{++ticket, 99});
   EXPECT_THAT(ear.take(),
-              ElementsAre("S13 a finish waits for a step that may never come: "
+              ElementsAre(StartsWith("call "),
+                          "S13 a finish waits for a step that may never come: "
                           "request 1"));
 }
 

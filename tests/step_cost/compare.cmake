@@ -12,7 +12,7 @@ file(MAKE_DIRECTORY "${SCRATCH}")
 function(count requests checks variable)
   execute_process(
     COMMAND
-      "${VALGRIND}" --tool=callgrind --toggle-collect=kvtide_measured_steps
+      "${VALGRIND}" --tool=callgrind --toggle-collect=kvtide_measured_run
       "--callgrind-out-file=${SCRATCH}/${requests}_${checks}.out" "${PROGRAM}"
       --requests ${requests} --steps ${steps} --checks ${checks}
     RESULT_VARIABLE status

@@ -4,7 +4,8 @@
 /// `kvtide-step-cost`: what a step costs. Plays an engine whose requests
 /// decode, store, finish and load, against the real actors on CAF's test
 /// scheduler, so that every run does the same. Meant to be run under callgrind,
-/// which counts instructions inside `kvtide_measured_steps`; see compare.cmake.
+/// which counts instructions inside `kvtide_measured_run`: what the actors do,
+/// without the engine. See compare.cmake.
 
 #include "actors/cache_manager.hpp"
 #include "actors/gpu_worker.hpp"
@@ -23,6 +24,12 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+/// The name is what callgrind looks for.
+extern "C" [[gnu::noinline]] void
+kvtide_measured_run(kvtide::test::actor_world* world) {
+  world->run();
+}
 
 namespace kvtide {
 namespace {
@@ -138,9 +145,11 @@ public:
       free_.push_back(block);
   }
 
-  void run(std::size_t steps) {
+  void run(std::size_t steps, bool measured) {
+    measured_ = measured;
     for (std::size_t i = 0; i < steps; ++i)
       step();
+    measured_ = false;
   }
 
   stats counters() {
@@ -161,7 +170,10 @@ private:
   template <class Message>
   void tell(Message message) {
     world_.send(scheduler_, std::move(message));
-    world_.run();
+    if (measured_)
+      kvtide_measured_run(&world_);
+    else
+      world_.run();
   }
 
   void add_rank(rank_id rank, const options& opts) {
@@ -184,20 +196,23 @@ private:
       rows_.at(id).loading = false;
     auto call = step_call{};
     call.step = ++last_step_;
+    for (auto id : over())
+      call.finished.push_back(finish(id));
     while (rows_.size() < params_.requests)
       add();
-    auto over = std::vector<request_id>{};
-    for (auto& [id, row] : rows_) {
-      if (row.loading)
-        continue;
-      if (row.computed >= row.end)
-        over.push_back(id);
-      else
+    for (auto& [id, row] : rows_)
+      if (!row.loading)
         call.rows.push_back(schedule(id, row));
-    }
-    for (auto id : over)
-      call.finished.push_back(finish(id));
     tell(msg::step{++ticket_, std::move(call)});
+  }
+
+  /// Whoever has decoded its share.
+  [[nodiscard]] std::vector<request_id> over() const {
+    auto out = std::vector<request_id>{};
+    for (const auto& [id, row] : rows_)
+      if (row.computed >= row.end)
+        out.push_back(id);
+    return out;
   }
 
   void add() {
@@ -278,17 +293,18 @@ private:
 
   void grow(std::vector<block_id>& table, token_count tokens) {
     while (static_cast<token_count>(table.size()) * block_tokens < tokens) {
-      table.push_back(free_.front());
-      free_.pop_front();
+      table.push_back(free_.back()); // Reused at once, so that stores flush.
+      free_.pop_back();
     }
   }
 
   parameters params_;
+  bool measured_ = false;
   engine_ear ear_;
   core::order_log device_log_;
   std::deque<core::device_check> checks_;
   std::map<request_id, running> rows_;
-  std::deque<block_id> free_;
+  std::vector<block_id> free_;
   request_id last_request_ = 0;
   ticket_id ticket_ = 0;
   step_id last_step_ = 0;
@@ -299,12 +315,6 @@ private:
 } // namespace
 } // namespace kvtide
 
-/// The name is what callgrind looks for.
-extern "C" [[gnu::noinline]] void kvtide_measured_steps(void* engine,
-                                                        std::size_t steps) {
-  static_cast<kvtide::engine*>(engine)->run(steps);
-}
-
 int main(int argc, char** argv) {
   auto params = kvtide::parameters{};
   CLI::App app{"Runs a fixed scenario; callgrind counts what it costs"};
@@ -314,9 +324,9 @@ int main(int argc, char** argv) {
   app.add_option("--checks", params.checks);
   CLI11_PARSE(app, argc, argv);
   kvtide::engine engine{params};
-  engine.run(128); // Requests end at different steps by then.
+  engine.run(128, false); // Requests end at different steps by then.
   const auto before = engine.counters();
-  kvtide_measured_steps(&engine, params.steps);
+  engine.run(params.steps, true);
   const auto after = engine.counters();
   const auto count = [&](std::uint64_t kvtide::stats::*what) {
     return static_cast<unsigned long long>(after.*what - before.*what);
