@@ -35,6 +35,7 @@ rank_port(rank_side_actor::stateful_pointer<rank_port_state>,
     [queue](kv_unregistered& x) { queue->push(x); },
     [queue](step_ready& x) { queue->push(x); },
     [queue](rank_failed& x) { queue->push(std::move(x)); },
+    [queue](rank_stats& x) { queue->push(x); },
   };
 }
 

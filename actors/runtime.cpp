@@ -42,7 +42,7 @@ struct system_config : caf::actor_system_config {
   }
 };
 
-device_config device_of(const options& opts,
+device_config device_of(const options& opts, rank_id rank,
                         std::shared_ptr<gpu::host_event_table> events,
                         std::shared_ptr<gpu::host_pool_memory> shared_pool) {
   auto out = device_config{};
@@ -54,6 +54,8 @@ device_config device_of(const options& opts,
   out.bytes_per_second = opts.copy_bytes_per_second;
   out.events = std::move(events);
   out.shared_pool = std::move(shared_pool);
+  out.rank = rank;
+  out.order_checks = opts.order_checks;
   return out;
 }
 
@@ -100,6 +102,10 @@ void rank::begin_step(step_id step, std::string plan) {
 
 void rank::end_step(step_id step, compute_events events) {
   caf::anon_send(impl_->worker, msg::end_step{step, std::move(events)});
+}
+
+void rank::get_stats() {
+  caf::anon_send(impl_->worker, msg::get_rank_stats{});
 }
 
 std::uint64_t rank::make_event() {
@@ -186,7 +192,7 @@ result<runtime> runtime::start(const options& opts) {
   out->queue = std::make_shared<engine_queue>(next_ready());
   out->port = sys.spawn(engine_port, out->queue);
   out->cache = sys.spawn(cache_manager, cache_manager_config{shape, opts});
-  out->scheduler = sys.spawn(scheduler, scheduler_config{shape, opts},
+  out->scheduler = sys.spawn(scheduler, scheduler_config{shape, opts, {}},
                              out->cache, out->port);
   auto shared_pool = std::make_shared<gpu::host_pool_memory>();
   for (rank_id id = 0; id < opts.ranks; ++id) {
@@ -194,7 +200,7 @@ result<runtime> runtime::start(const options& opts) {
     seat->queue = std::make_shared<rank_queue>(next_ready());
     seat->port = sys.spawn(rank_port, seat->queue);
     seat->events = std::make_shared<gpu::host_event_table>();
-    auto device_options = device_of(opts, seat->events, shared_pool);
+    auto device_options = device_of(opts, id, seat->events, shared_pool);
     // With real time a device may wait for memory; in simulated time it never
     // does, and a hop to another thread would cost more than its work.
     seat->device
@@ -208,6 +214,7 @@ result<runtime> runtime::start(const options& opts) {
     worker_options.idle_delay = opts.idle_delay;
     worker_options.virtual_time = opts.device == device_kind::host_virtual;
     worker_options.model_fingerprint = opts.model_fingerprint;
+    worker_options.order_checks = opts.order_checks;
     seat->worker = sys.spawn(
       gpu_worker, std::move(worker_options), seat->device,
       caf::actor_cast<scheduler_worker_port>(out->scheduler), seat->port);

@@ -79,11 +79,13 @@ struct register_kv;
 struct unregister_kv;
 struct await_step;
 struct end_step;
+struct get_rank_stats;
 struct memory_registered;
 struct memory_unregistered;
 struct copy_done;
 struct fence_made;
 struct device_ticked;
+struct device_breach;
 
 // device
 struct register_memory;
@@ -186,6 +188,9 @@ CAF_BEGIN_TYPE_ID_BLOCK(kvtide_local, caf::id_block::kvtide_wire::end)
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::kv_unregistered))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::step_ready))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::rank_failed))
+  CAF_ADD_TYPE_ID(kvtide_local, (kvtide::rank_stats))
+  CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::get_rank_stats))
+  CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::device_breach))
 CAF_END_TYPE_ID_BLOCK(kvtide_local)
 
 // clang-format on
@@ -207,3 +212,4 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::kv_registered)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::kv_unregistered)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::step_ready)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::rank_failed)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::rank_stats)

@@ -169,6 +169,7 @@ TEST(Rules, R9_slots_of_running_copies_are_not_handed_out) {
 TEST(Rules, R10_bad_reports_and_lists_are_counted_and_ignored) {
   for (auto rules : {reference, safe}) {
     auto sys = test_system{plain_options(rules)};
+    sys.expect_breaches();
     sys.add(R, 4);
     EXPECT_EQ(sys.step({{{R, 4, {{1}}}}, {}}), "S0{R#0<-1}");
     sys.report(7, 0, job_status::done);    // never planned

@@ -63,11 +63,13 @@ mute_worker(gpu_worker_actor::stateful_pointer<fake_state>) {
     [](const msg::unregister_kv&) {},
     [](const msg::await_step&) {},
     [](const msg::end_step&) {},
+    [](const msg::get_rank_stats&) {},
     [](const msg::memory_registered&) {},
     [](const msg::memory_unregistered&) {},
     [](const msg::copy_done&) {},
     [](const msg::fence_made&) {},
     [](const msg::device_ticked&) {},
+    [](const msg::device_breach&) {},
     [](const msg::timer&) {},
   };
 }
@@ -86,7 +88,8 @@ protected:
       = std::make_shared<const core::layout>(core::make_layout(opts).value());
     cache = world.spawn(cache_manager, cache_manager_config{shape, opts});
     engine = world.spawn(fake_engine, &log);
-    uut = world.spawn(scheduler, scheduler_config{shape, opts}, cache, engine);
+    uut = world.spawn(scheduler, scheduler_config{shape, opts, {}}, cache,
+                      engine);
     for (auto& worker : workers)
       worker = world.spawn(mute_worker);
   }
@@ -108,10 +111,12 @@ protected:
   }
 
   stats counters() {
-    tell(msg::get_stats{99});
+    tell(msg::get_stats{++last_ticket});
     return log.counters;
   }
 
+  /// Above those that the tests choose.
+  ticket_id last_ticket = 99;
   heard log;
   cache_manager_actor cache;
   engine_actor engine;
