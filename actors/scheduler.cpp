@@ -20,7 +20,8 @@ namespace kvtide {
 
 scheduler_state::~scheduler_state() {
   for (const auto& [id, row] : rows)
-    caf::anon_send(row->actor, msg::retire{});
+    if (row->actor)
+      caf::anon_send(row->actor, msg::retire{});
 }
 
 // -- the queue ----------------------------------------------------------------
@@ -125,7 +126,10 @@ void scheduler_state::drop(request_id id) {
   auto* row = find(id);
   release_promise(*row);
   empty_tables(id, *row);
-  self->send(row->actor, msg::retire{});
+  if (row->actor) {
+    self->demonitor(row->actor.address()); // This end is no loss.
+    self->send(row->actor, msg::retire{});
+  }
   rows.erase(id);
 }
 

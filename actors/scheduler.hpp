@@ -88,6 +88,8 @@ struct lookup_phase {
 
 struct allocate_phase {
   request_id request = 0;
+  /// The request has said what the load reads.
+  bool offered = false;
   token_count total = 0;
   job work;
 };
@@ -99,6 +101,7 @@ struct step_phase {
     bool offers = false;
     bool moves = false;
     msg::store_offer answer;
+    bool answered = false;
   };
 
   step_plan plan;
@@ -245,6 +248,14 @@ struct scheduler_state {
   void send_begin_step(const step_phase& now, std::vector<job> flushed_stores);
   [[nodiscard]] bool stores_paused();
 
+  // -- actors that die (scheduler_deaths.cpp) ---------------------------------
+
+  void on_down(const caf::actor_addr& who);
+
+  void lose_request(request_id id, request_row& row);
+  /// Answers in its place what the item in progress asked a request.
+  void answer_for_request(request_id id);
+
   // -- jobs, ranks and time (scheduler_jobs.cpp) ------------------------------
 
   void start(msg::transfer_done& x);
@@ -256,7 +267,6 @@ struct scheduler_state {
   void on(msg::rolled_back& x);
   void on(const msg::ticked& x);
   void on_transfer(msg::transfer_done& x);
-  void on_down(const caf::actor_addr& worker);
   void on_timer();
 
   void settle(core::tracked_job& entry);
@@ -374,7 +384,8 @@ struct scheduler_state {
 
 /// Decides what is loaded, stored and flushed (S10). Spawns one request actor
 /// per request. If a worker dies, its jobs fail, the engine is told, stores
-/// pause and lookups find nothing until a worker with its rank joins again.
+/// pause and lookups find nothing until a worker with its rank joins again. If
+/// a request actor dies, its request goes on without the cache.
 /// @param config Validated by the caller.
 scheduler_actor::behavior_type
 scheduler(scheduler_actor::stateful_pointer<scheduler_state> self,

@@ -68,6 +68,7 @@ void scheduler_state::start(msg::add& x) {
   row->actor = self->spawn(
     request, request_config{call.request, shape, rule, call.prompt_tokens},
     caf::actor_cast<scheduler_request_port>(self));
+  self->monitor(row->actor);
   refresh_boundary(*row);
   rows.emplace(call.request, std::move(row));
 }
@@ -93,6 +94,9 @@ void scheduler_state::start(msg::extend& x) {
                 name_of(x.call.request)
                   + ": a prefix hash must not be empty, and token_ids must be "
                     "empty or name every token that the hashes cover");
+  row->hashes += x.call.hashes.size();
+  if (!row->actor)
+    return; // Nobody keeps them.
   auto& update = row->update;
   // Behind hashes without ids, ids would be taken for those of other tokens.
   if (update.token_ids.size()
@@ -103,7 +107,6 @@ void scheduler_state::start(msg::extend& x) {
                        x.call.hashes.end());
   if (x.call.first == 0)
     update.parent = x.call.parent;
-  row->hashes += x.call.hashes.size();
 }
 
 void scheduler_state::start(msg::outputs& x) {
@@ -157,7 +160,8 @@ void scheduler_state::start(msg::truncate& x) {
         && std::any_of(work.rows.begin(), work.rows.end(), rewritten))
       leftover_flush.insert(id);
   }
-  self->send(row->actor, msg::shrink{std::exchange(row->update, {}), tokens});
+  if (row->actor)
+    self->send(row->actor, msg::shrink{std::exchange(row->update, {}), tokens});
 }
 
 void scheduler_state::start(msg::finish& x) {
@@ -252,6 +256,8 @@ void scheduler_state::start(msg::lookup& x) {
     release_promise(row); // R11
     if (!row.jobs.empty()) {
       hit.ask_again = true; // PRE-02
+    } else if (!row.actor) {
+      row.local = row.hit_tokens = query.local;
     } else {
       row.local = query.local;
       auto ask = core::search_query{};
@@ -356,19 +362,22 @@ void scheduler_state::start(msg::allocate& x) {
                 name_of(call.request)
                   + " has jobs in flight; look it up again first");
   note_fresh(call.blocks);
-  auto allocation = allocate_phase{};
+  auto& allocation = phase.emplace<allocate_phase>();
   allocation.request = call.request;
   allocation.total = row->local + call.external;
-  self->send(row->actor,
-             msg::plan_load{std::exchange(row->update, {}), allocation.total,
-                            std::move(call.blocks), std::move(call.hashed)});
-  phase = std::move(allocation);
+  if (row->actor)
+    self->send(row->actor,
+               msg::plan_load{std::exchange(row->update, {}), allocation.total,
+                              std::move(call.blocks), std::move(call.hashed)});
+  else
+    answer_for_request(call.request);
 }
 
 void scheduler_state::on(msg::load_offer& x) {
   auto* allocation = in_phase<allocate_phase>();
   if (allocation == nullptr)
     return;
+  allocation->offered = true;
   auto& work = allocation->work;
   work.kind = job_kind::load;
   work.request = x.request;
@@ -389,7 +398,7 @@ void scheduler_state::on(msg::load_prepared& x) {
   auto& row = *find(allocation->request);
   auto work = std::move(allocation->work);
   counters.load_jobs += 1;
-  if (x.grant.ok() && ranks_complete()) {
+  if (x.grant.ok() && ranks_complete() && !work.rows.empty()) {
     for (std::size_t i = 0; i < work.rows.size(); ++i)
       work.rows[i].slot = x.grant.slots[i];
     for (std::size_t g = 0; g < row.next.size(); ++g) {
@@ -403,7 +412,7 @@ void scheduler_state::on(msg::load_prepared& x) {
     waiting_loads.push_back(entry.work);
   } else {
     // R13: a load of what is not there fails at once; so does one that lacks a
-    // rank.
+    // rank, or whose request actor died.
     counters.failed_jobs += 1;
     auto failed = core::tracked_job{};
     failed.work = std::move(work);

@@ -267,20 +267,6 @@ void scheduler_state::start(rank_gone& x) {
   push_front(std::move(reports));
 }
 
-void scheduler_state::on_down(const caf::actor_addr& worker) {
-  for (rank_id r = 0; r < ranks.size(); ++r) {
-    auto& seat = ranks[r];
-    if (!seat.worker || seat.worker.address() != worker)
-      continue;
-    seat.worker = nullptr;
-    push(rank_gone{r, seat.incarnation});
-    // It answers no more; the item in progress must not wait for it.
-    if (auto* tick = std::get_if<advance_phase>(&phase); tick != nullptr)
-      rank_ticked(*tick, r);
-    return;
-  }
-}
-
 // -- time ---------------------------------------------------------------------
 
 nanoseconds_t scheduler_state::clock_now() const {

@@ -164,7 +164,7 @@ void scheduler_state::take_row(const step_row& row) {
     release_promise(known);            // R11
     known.has_table = true;
   }
-  if (row.new_blocks.empty())
+  if (row.new_blocks.empty() || !known.actor)
     return;
   if (!known.has_table)
     return order_error("a running request has new blocks, but no block table "
@@ -255,9 +255,11 @@ void scheduler_state::invite_finished(step_phase& step) {
 
 void scheduler_state::invite(step_phase& step, request_id id, bool offers,
                              bool moves) {
+  if (!find(id)->actor)
+    return;
   const auto [i, is_new] = step.place.emplace(id, step.participants.size());
   if (is_new)
-    step.participants.push_back({id, offers, moves, {}});
+    step.participants.push_back({id, offers, moves, {}, false});
   else
     step.participants[i->second].moves |= moves;
 }
@@ -288,7 +290,12 @@ void scheduler_state::on(msg::store_offer& x) {
   auto* step = in_phase<step_phase>();
   if (step == nullptr)
     return;
-  step->participants[step->place.at(x.offer.request)].answer = std::move(x);
+  const auto place = step->place.find(x.offer.request);
+  if (place == step->place.end() || step->participants[place->second].answered)
+    return order_error("a request offered stores unasked, or twice");
+  auto& who = step->participants[place->second];
+  who.answered = true;
+  who.answer = std::move(x);
   if (--step->missing == 0)
     ask_pool(*step);
 }

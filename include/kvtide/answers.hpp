@@ -97,6 +97,8 @@ struct stats {
   std::uint64_t resets = 0;
   /// Violations of the protocol or of S1-S13 that were counted and ignored.
   std::uint64_t order_errors = 0;
+  /// Requests that go on without the cache, as their actor died.
+  std::uint64_t lost_requests = 0;
 };
 
 /// Answers `get_stats`.

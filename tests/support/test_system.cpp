@@ -146,6 +146,7 @@ struct test_system::state {
     engine = nullptr;
     probe = nullptr;
     cache = nullptr;
+    doomed = nullptr;
     scheduler = nullptr;
     for (auto& part : ranks) {
       part.tap = nullptr;
@@ -365,8 +366,23 @@ struct test_system::state {
   template <class Message>
   void tell(Message message) {
     world.send(scheduler, std::move(message));
-    if (!queued)
-      world.run();
+    if (queued)
+      return;
+    if (const auto victim = std::exchange(doomed, nullptr)) {
+      for (std::size_t i = 0; i < doomed_after && world.ready() > 0; ++i)
+        world.step(0);
+      caf::anon_send_exit(victim, caf::exit_reason::kill);
+    }
+    world.run();
+  }
+
+  void doom(caf::strong_actor_ptr victim, std::size_t messages) {
+    doomed = std::move(victim);
+    doomed_after = messages;
+  }
+
+  scheduler_state& scheduler_now() {
+    return state_of<scheduler_state>(scheduler);
   }
 
   template <class Answer>
@@ -548,6 +564,10 @@ struct test_system::state {
   msg::key_states key_states;
   msg::pool_report pool;
   std::deque<rank_part> ranks;
+
+  /// To be killed after so many messages of the next call.
+  caf::strong_actor_ptr doomed;
+  std::size_t doomed_after = 0;
 
   engine_actor engine;
   probe_actor probe;
@@ -856,6 +876,16 @@ void test_system::kill_rank(rank_id rank) {
   part.copies.clear();
   part.fences.clear();
   part.ready.clear();
+}
+
+void test_system::doom_request(request_id id, std::size_t messages) {
+  const auto& actor = st_->scheduler_now().rows.at(id)->actor;
+  st_->doom(caf::actor_cast<caf::strong_actor_ptr>(actor), messages);
+}
+
+void test_system::doom_cache(std::size_t messages) {
+  const auto& actor = st_->scheduler_now().cache;
+  st_->doom(caf::actor_cast<caf::strong_actor_ptr>(actor), messages);
 }
 
 void test_system::restart_rank(rank_id rank, std::uint64_t slots) {

@@ -203,7 +203,14 @@ public:
   void report(job_id job, rank_id rank, job_status status,
               incarnation_id incarnation = 1);
 
+  /// The worker, then the device, as when the process of a rank ends.
   void kill_rank(rank_id rank);
+
+  /// Kills the actor of a request after so many messages of the next call.
+  void doom_request(request_id id, std::size_t messages = 0);
+
+  /// The same for the cache manager.
+  void doom_cache(std::size_t messages = 0);
 
   void restart_rank(rank_id rank, std::uint64_t slots);
 

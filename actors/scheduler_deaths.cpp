@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// What goes on when an actor dies that the scheduler works with. Whatever the
+/// item in progress asked it is answered in its place, as if it had nothing.
+
+#include "actors/log.hpp"
+#include "actors/scheduler.hpp"
+
+#include <utility>
+
+namespace kvtide {
+
+void scheduler_state::on_down(const caf::actor_addr& who) {
+  for (rank_id r = 0; r < ranks.size(); ++r) {
+    auto& seat = ranks[r];
+    if (!seat.worker || seat.worker.address() != who)
+      continue;
+    seat.worker = nullptr;
+    push(rank_gone{r, seat.incarnation});
+    // It answers no more; the item in progress must not wait for it.
+    if (auto* tick = std::get_if<advance_phase>(&phase); tick != nullptr)
+      rank_ticked(*tick, r);
+    return;
+  }
+  for (auto i = rows.begin(); i != rows.end(); ++i)
+    if (auto& row = *i.value(); row.actor && row.actor.address() == who)
+      return lose_request(i.key(), row);
+}
+
+// -- requests -----------------------------------------------------------------
+
+void scheduler_state::lose_request(request_id id, request_row& row) {
+  if (counters.lost_requests++ == 0)
+    log().error("scheduler: the actor of request {} is gone; the request goes "
+                "on without the cache. Further ones are only counted",
+                id);
+  // Its keys and block tables are lost with it.
+  row.actor = nullptr;
+  row.no_read = true;
+  row.wish.no_store = true;
+  empty_tables(id, row);
+  row.update = {};
+  answer_for_request(id);
+}
+
+void scheduler_state::answer_for_request(request_id id) {
+  if (auto* step = std::get_if<step_phase>(&phase); step != nullptr) {
+    const auto i = step->place.find(id);
+    if (i == step->place.end() || step->participants[i->second].answered)
+      return;
+    auto nothing = msg::store_offer{};
+    nothing.offer.request = id;
+    nothing.storable = find(id)->next;
+    on(nothing);
+  } else if (auto* lookup = std::get_if<lookup_phase>(&phase);
+             lookup != nullptr && lookup->missing > 0) {
+    for (std::size_t i = 0; i < lookup->searched.size(); ++i) {
+      // An answer has one view per group.
+      if (lookup->rows[lookup->searched[i]].request != id
+          || !lookup->queries[i].keys.empty())
+        continue;
+      lookup->queries[i].skip_reading = true;
+      auto nothing = msg::search_keys{id, {}};
+      nothing.keys.resize(shape->groups.size());
+      return on(nothing);
+    }
+  } else if (auto* allocation = std::get_if<allocate_phase>(&phase);
+             allocation != nullptr && allocation->request == id
+             && !allocation->offered) {
+    auto nothing = msg::load_offer{};
+    nothing.request = id;
+    on(nothing);
+  }
+}
+
+} // namespace kvtide
