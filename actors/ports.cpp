@@ -24,6 +24,7 @@ engine_port(engine_actor::stateful_pointer<engine_port_state>,
     [queue](rank_lost& x) { queue->push(x); },
     [queue](rank_back& x) { queue->push(x); },
     [queue](overload& x) { queue->push(x); },
+    [queue](cache_lost& x) { queue->push(x); },
   };
 }
 

@@ -10,8 +10,8 @@
 #include "core/store_intent.hpp"
 
 #include <caf/actor_cast.hpp>
+#include <caf/exit_reason.hpp>
 #include <caf/send.hpp>
-
 
 #include <algorithm>
 #include <utility>
@@ -22,6 +22,8 @@ scheduler_state::~scheduler_state() {
   for (const auto& [id, row] : rows)
     if (row->actor)
       caf::anon_send(row->actor, msg::retire{});
+  if (cache) // This one or a later one than whoever spawned us knows.
+    caf::anon_send_exit(cache, caf::exit_reason::user_shutdown);
 }
 
 // -- the queue ----------------------------------------------------------------
@@ -50,6 +52,7 @@ void scheduler_state::pump() {
 
 void scheduler_state::done() {
   phase = std::monostate{};
+  cache_asked = false;
   pump();
 }
 
@@ -107,7 +110,7 @@ void scheduler_state::empty_tables(request_id id, request_row& row) {
 void scheduler_state::release_promise(request_row& row) {
   if (row.promise == 0)
     return;
-  self->send(cache, msg::release_promise{row.promise});
+  tell_cache(msg::release_promise{row.promise});
   row.promise = 0;
   slots_gained = true;
 }
@@ -160,6 +163,7 @@ scheduler(scheduler_actor::stateful_pointer<scheduler_state> self,
   st.opts = std::move(config.opts);
   st.rule = &core::rules_of(st.opts.rules);
   st.cache = std::move(cache);
+  self->monitor(st.cache);
   st.engine = std::move(engine);
   st.jobs = core::job_table{st.opts.ranks};
   st.ranks.resize(st.opts.ranks);

@@ -56,6 +56,9 @@ struct rank_gone {
   incarnation_id incarnation = 0;
 };
 
+/// The cache manager died.
+struct cache_gone {};
+
 /// No step came: finished requests are planned without one (S13).
 struct idle_plan {};
 
@@ -66,11 +69,13 @@ struct advance_on {
 };
 
 /// Everything that takes effect one after the other (S1).
-using scheduler_item = std::variant<
-  msg::add, msg::extend, msg::lookup, msg::decline, msg::allocate, msg::step,
-  msg::outputs, msg::truncate, msg::finish, msg::reset, msg::get_stats,
-  msg::get_snapshot, msg::take_events, msg::shutdown, msg::advance,
-  msg::transfer_done, rank_joined, rank_gone, idle_plan, advance_on>;
+using scheduler_item
+  = std::variant<msg::add, msg::extend, msg::lookup, msg::decline,
+                 msg::allocate, msg::step, msg::outputs, msg::truncate,
+                 msg::finish, msg::reset, msg::get_stats, msg::get_snapshot,
+                 msg::take_events, msg::shutdown, msg::advance,
+                 msg::transfer_done, rank_joined, rank_gone, cache_gone,
+                 idle_plan, advance_on>;
 
 // -- the item in progress -----------------------------------------------------
 
@@ -252,6 +257,11 @@ struct scheduler_state {
 
   void on_down(const caf::actor_addr& who);
 
+  void lose_cache();
+  void start(cache_gone& x);
+  void start_cache();
+  /// Answers in its place what the item in progress asked the cache manager.
+  void answer_for_cache();
   void lose_request(request_id id, request_row& row);
   /// Answers in its place what the item in progress asked a request.
   void answer_for_request(request_id id);
@@ -306,6 +316,23 @@ struct scheduler_state {
   void watch_full_blocks(const core::tracked_job& entry);
   [[nodiscard]] std::vector<core::key_view> last_keys(const request_row* row,
                                                       job_id ending) const;
+  /// Without effect while there is no cache manager: a new one knows nothing of
+  /// what came before it.
+  template <class T>
+  void tell_cache(T x) {
+    if (cache)
+      self->send(cache, std::move(x));
+  }
+  /// For what is answered. To be called last: the answer may end the phase.
+  template <class T>
+  void ask_cache(T x) {
+    cache_asked = true;
+    cache_losses_in_a_row = 0;
+    if (cache)
+      self->send(cache, std::move(x));
+    else
+      answer_for_cache();
+  }
   /// One message object for all ranks: what they read is identical (S10).
   template <class T>
   void broadcast(T x) {
@@ -323,7 +350,11 @@ struct scheduler_state {
   std::shared_ptr<const core::layout> shape;
   options opts;
   const core::rules* rule = nullptr;
+  /// Null from its death to the turn of `cache_gone`.
   cache_manager_actor cache;
+  /// The item in progress waits for it.
+  bool cache_asked = false;
+  std::uint32_t cache_losses_in_a_row = 0;
   engine_actor engine;
 
   std::deque<scheduler_item> queue;
@@ -385,7 +416,9 @@ struct scheduler_state {
 /// Decides what is loaded, stored and flushed (S10). Spawns one request actor
 /// per request. If a worker dies, its jobs fail, the engine is told, stores
 /// pause and lookups find nothing until a worker with its rank joins again. If
-/// a request actor dies, its request goes on without the cache.
+/// a request actor dies, its request goes on without the cache. If the cache
+/// manager dies, another one is started, empty as after a reset. It ends with
+/// the scheduler.
 /// @param config Validated by the caller.
 scheduler_actor::behavior_type
 scheduler(scheduler_actor::stateful_pointer<scheduler_state> self,

@@ -289,7 +289,7 @@ void scheduler_state::on(msg::search_keys& x) {
     if (lookup->rows[lookup->searched[i]].request == x.request)
       lookup->queries[i].keys = std::move(x.keys);
   if (--lookup->missing == 0)
-    self->send(cache, msg::search{std::move(lookup->queries)});
+    ask_cache(msg::search{std::move(lookup->queries)});
 }
 
 void scheduler_state::on(msg::search_result& x) {
@@ -388,7 +388,7 @@ void scheduler_state::on(msg::load_offer& x) {
   for (const auto& row : work.rows)
     ask.keys.push_back(row.key);
   ask.promise = std::exchange(find(x.request)->promise, 0);
-  self->send(cache, std::move(ask));
+  ask_cache(std::move(ask));
 }
 
 void scheduler_state::on(msg::load_prepared& x) {
@@ -419,8 +419,8 @@ void scheduler_state::on(msg::load_prepared& x) {
     failed.work.id = jobs.skip_id();
     failed.first_failed_row = 0; // Nothing of it was copied.
     if (x.grant.ok())
-      self->send(cache, msg::complete_job{
-                          job_kind::load, failed.keys(), false, false, {}});
+      tell_cache(
+        msg::complete_job{job_kind::load, failed.keys(), false, false, {}});
     fail_load(failed);
   }
   done();
@@ -430,6 +430,8 @@ void scheduler_state::on(msg::load_prepared& x) {
 
 void scheduler_state::start(msg::reset& x) {
   counters.resets += 1;
+  if (!cache)
+    start_cache(); // It was given up.
   self->send(engine, call_done{x.ticket, forget_everything()});
 }
 
@@ -445,7 +447,7 @@ std::vector<job_id> scheduler_state::forget_everything() {
   leftover_flush.insert(out.begin(), out.end());
   jobs.forget_all(); // S11
   watch.clear();
-  self->send(cache, msg::reset_pool{std::move(running)});
+  tell_cache(msg::reset_pool{std::move(running)});
   auto over = std::vector<request_id>{};
   for (auto i = rows.begin(); i != rows.end(); ++i) {
     auto& row = *i.value();
@@ -469,12 +471,12 @@ std::vector<job_id> scheduler_state::forget_everything() {
 
 void scheduler_state::start(msg::get_stats& x) {
   phase = report_phase{x.ticket, false};
-  self->send(cache, msg::get_pool_report{});
+  ask_cache(msg::get_pool_report{});
 }
 
 void scheduler_state::start(msg::get_snapshot& x) {
   phase = report_phase{x.ticket, true};
-  self->send(cache, msg::get_pool_report{});
+  ask_cache(msg::get_pool_report{});
 }
 
 void scheduler_state::on(const msg::pool_report& x) {
@@ -519,7 +521,7 @@ void scheduler_state::on(const msg::pool_report& x) {
 
 void scheduler_state::start(msg::take_events& x) {
   phase = events_phase{x.ticket};
-  self->send(cache, msg::drain_events{});
+  ask_cache(msg::drain_events{});
 }
 
 void scheduler_state::on(msg::cache_events& x) {

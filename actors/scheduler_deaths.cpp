@@ -4,6 +4,7 @@
 /// What goes on when an actor dies that the scheduler works with. Whatever the
 /// item in progress asked it is answered in its place, as if it had nothing.
 
+#include "actors/cache_manager.hpp"
 #include "actors/log.hpp"
 #include "actors/scheduler.hpp"
 
@@ -11,7 +12,17 @@
 
 namespace kvtide {
 
+namespace {
+
+/// A cache manager that dies so often before anything was asked of it will die
+/// again.
+constexpr std::uint32_t hopeless = 3;
+
+} // namespace
+
 void scheduler_state::on_down(const caf::actor_addr& who) {
+  if (cache && cache.address() == who)
+    return lose_cache();
   for (rank_id r = 0; r < ranks.size(); ++r) {
     auto& seat = ranks[r];
     if (!seat.worker || seat.worker.address() != who)
@@ -26,6 +37,69 @@ void scheduler_state::on_down(const caf::actor_addr& who) {
   for (auto i = rows.begin(); i != rows.end(); ++i)
     if (auto& row = *i.value(); row.actor && row.actor.address() == who)
       return lose_request(i.key(), row);
+}
+
+// -- the cache manager --------------------------------------------------------
+
+void scheduler_state::lose_cache() {
+  cache = nullptr;
+  queue.push_front(cache_gone{}); // Before anything else asks for it.
+  if (cache_asked)
+    answer_for_cache();
+  else
+    pump();
+}
+
+void scheduler_state::start(cache_gone&) {
+  counters.lost_caches += 1;
+  cache_losses_in_a_row += 1;
+  if (cache_losses_in_a_row < hopeless) {
+    log().error("scheduler: the cache manager is gone; another one starts "
+                "empty");
+    start_cache();
+  } else {
+    log().error("scheduler: the cache manager dies as soon as it starts; the "
+                "host pool is out of use until the next reset");
+  }
+  forget_everything(); // Slots of running copies are not handed out (R9).
+  self->send(engine, cache_lost{});
+}
+
+void scheduler_state::start_cache() {
+  cache = self->spawn(cache_manager, cache_manager_config{shape, opts});
+  self->monitor(cache);
+  if (pool_slots > 0)
+    self->send(cache, msg::open_pool{pool_slots});
+}
+
+void scheduler_state::answer_for_cache() {
+  if (auto* lookup = std::get_if<lookup_phase>(&phase); lookup != nullptr) {
+    auto nothing = msg::search_result{};
+    for (auto row : lookup->searched) {
+      auto& answer = nothing.answers.emplace_back();
+      answer.tokens = 0;
+      answer.end_tokens = lookup->rows[row].local;
+    }
+    on(nothing);
+  } else if (auto* step = std::get_if<step_phase>(&phase); step != nullptr) {
+    auto no_room = core::store_grant{};
+    no_room.settled_tokens = 0;
+    auto nothing = msg::stores_prepared{step->plan.step, {}};
+    nothing.grants.resize(step->offered.size(), no_room);
+    on(nothing);
+  } else if (std::holds_alternative<allocate_phase>(phase)) {
+    auto nothing = msg::load_prepared{};
+    nothing.grant.absent = 0;
+    on(nothing);
+  } else if (std::holds_alternative<rollback_phase>(phase)) {
+    auto nothing = msg::rolled_back{};
+    on(nothing);
+  } else if (std::holds_alternative<report_phase>(phase)) {
+    on(msg::pool_report{});
+  } else if (std::holds_alternative<events_phase>(phase)) {
+    auto nothing = msg::cache_events{};
+    on(nothing);
+  }
 }
 
 // -- requests -----------------------------------------------------------------

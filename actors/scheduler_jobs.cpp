@@ -64,12 +64,13 @@ void scheduler_state::settle_store(core::tracked_job& entry) {
   out.still_copying = entry.late > 0;
   out.moved = last_keys(find(entry.work.request), id);
   slots_gained = true;
-  self->send(cache, std::move(out));
   if (entry.ok()) {
+    tell_cache(std::move(out));
     leave_request(entry);
     erase_job(id);
   } else {
-    phase = rollback_phase{id}; // The cache manager says who else it concerns.
+    phase = rollback_phase{id};
+    ask_cache(std::move(out)); // Whom else does it concern?
   }
 }
 
@@ -109,7 +110,7 @@ void scheduler_state::settle_load(core::tracked_job& entry) {
     out.ok = entry.ok();
     out.moved = last_keys(find(entry.work.request), id);
     slots_gained = true;
-    self->send(cache, std::move(out));
+    tell_cache(std::move(out));
   }
   announce_load_end(entry);
   if (!entry.stale)
@@ -174,13 +175,13 @@ void scheduler_state::finish_copies(core::tracked_job& entry) {
   if (entry.stale || entry.work.kind == job_kind::store) {
     // Reference rules kept none back at the reset.
     if (!entry.stale || rule->reset_keeps_running_slots) // R9
-      self->send(cache, msg::release_slots{entry.slots()});
+      tell_cache(msg::release_slots{entry.slots()});
   } else {
     auto out = msg::complete_job{};
     out.kind = job_kind::load;
     out.keys = entry.keys();
     out.ok = false;
-    self->send(cache, std::move(out));
+    tell_cache(std::move(out));
   }
   slots_gained = true;
   if (entry.blocks_held)
@@ -237,7 +238,7 @@ void scheduler_state::start(rank_joined& x) {
   pool_slots = ranks.front().slots; // AGG-04: what every rank has.
   for (const auto& other : ranks)
     pool_slots = std::min(pool_slots, other.slots);
-  self->send(cache, msg::open_pool{pool_slots});
+  tell_cache(msg::open_pool{pool_slots});
   slots_gained = true; // Requests that came before the ranks were refused.
 }
 

@@ -327,7 +327,7 @@ void scheduler_state::ask_pool(step_phase& step) {
   }
   if (ask.moved.empty() && ask.offers.empty())
     return end_step(step);
-  self->send(cache, std::move(ask));
+  ask_cache(std::move(ask));
 }
 
 void scheduler_state::on(msg::stores_prepared& x) {

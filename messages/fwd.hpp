@@ -186,6 +186,7 @@ CAF_BEGIN_TYPE_ID_BLOCK(kvtide_local, caf::id_block::kvtide_wire::end)
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::kv_unregistered))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::step_ready))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::rank_failed))
+  CAF_ADD_TYPE_ID(kvtide_local, (kvtide::cache_lost))
 CAF_END_TYPE_ID_BLOCK(kvtide_local)
 
 // clang-format on
@@ -207,3 +208,4 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::kv_registered)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::kv_unregistered)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::step_ready)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::rank_failed)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::cache_lost)

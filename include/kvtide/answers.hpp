@@ -99,6 +99,9 @@ struct stats {
   std::uint64_t order_errors = 0;
   /// Requests that go on without the cache, as their actor died.
   std::uint64_t lost_requests = 0;
+  /// Times the host pool's book was lost, see `cache_lost`. The counts of
+  /// stored, loaded and evicted chunks begin again then.
+  std::uint64_t lost_caches = 0;
 };
 
 /// Answers `get_stats`.
@@ -160,6 +163,10 @@ struct rank_back {
   incarnation_id incarnation = 0;
 };
 
+/// The host pool's book was lost and starts again, empty. As after a reset,
+/// jobs in flight still end, and requests store again from their first chunk.
+struct cache_lost {};
+
 /// New stores are refused until jobs in flight end; nothing else changes.
 struct overload {
   std::uint64_t jobs_in_flight = 0;
@@ -169,7 +176,7 @@ struct overload {
 using engine_event
   = std::variant<lookup_answer, step_plan, finish_answer, stats_answer,
                  events_answer, call_done, call_failed, load_done, load_failed,
-                 blocks_released, rank_lost, rank_back, overload>;
+                 blocks_released, rank_lost, rank_back, overload, cache_lost>;
 
 /// What compute of a step waits for on one rank.
 struct fence {

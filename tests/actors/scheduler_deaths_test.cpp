@@ -11,8 +11,10 @@
 
 #include <cstddef>
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
 
 namespace kvtide::test {
 namespace {
@@ -152,6 +154,138 @@ TEST(Deaths, TheNormalEndOfARequestIsNone) {
   auto sys = test_system{plain_options()};
   keep_two_chunks(sys);
   EXPECT_EQ(sys.counters().lost_requests, 0u);
+}
+
+// -- the cache manager --------------------------------------------------------
+
+void expect_new_cache(test_system& sys) {
+  EXPECT_EQ(sys.counters().lost_caches, 1u);
+  EXPECT_THAT(sys.notices(), Contains("cache_lost"));
+  EXPECT_EQ(sys.host(P, 0), "miss");
+  EXPECT_EQ(sys.counters().host_slots, 64u);
+}
+
+TEST(Deaths, CacheManagerWhileAStepIsPlanned) {
+  for (std::size_t n = 0; n < many; ++n) {
+    SCOPED_TRACE(n);
+    auto sys = test_system{plain_options()};
+    keep_two_chunks(sys);
+    sys.add(R, 8);
+    sys.doom_cache(n);
+    const auto plan = sys.step({{{R, 8, {{3, 4}}}}, {}});
+    expect_new_cache(sys);
+    if (plan != "-") {
+      EXPECT_EQ(plan, "S1{R#0<-3,R#1<-4}");
+      // The copy runs still, and nobody else gets its slots (R9).
+      EXPECT_EQ(sys.counters().quarantined_slots, 2u);
+      sys.done(1);
+      EXPECT_EQ(sys.host(R, 0), "miss") << "S11";
+    }
+    EXPECT_EQ(sys.counters().free_slots, 64u);
+    sys.out(R, 1);
+    const auto again = sys.step({{{R, 1, {{5}}}}, {}});
+    EXPECT_NE(again.find("{R#0<-3,R#1<-4}"), std::string::npos) << again;
+    sys.done(sys.jobs());
+    (void)sys.finish(R, finish_reason::stop);
+    (void)sys.step();
+    expect_service(sys);
+  }
+}
+
+TEST(Deaths, CacheManagerWhileARequestIsLookedUp) {
+  for (std::size_t n = 0; n < many; ++n) {
+    SCOPED_TRACE(n);
+    auto sys = test_system{plain_options()};
+    keep_two_chunks(sys);
+    sys.add(R, 9, {P, 8});
+    sys.doom_cache(n);
+    EXPECT_TRUE(sys.lookup(R));
+    expect_new_cache(sys);
+    EXPECT_EQ(sys.lookup(R), 0);
+    (void)sys.finish(R, finish_reason::abort);
+    (void)sys.step();
+    expect_service(sys);
+  }
+}
+
+TEST(Deaths, CacheManagerWhileARequestIsAllocated) {
+  for (std::size_t n = 0; n < many; ++n) {
+    SCOPED_TRACE(n);
+    auto sys = test_system{plain_options()};
+    keep_two_chunks(sys);
+    sys.add(R, 9, {P, 8});
+    EXPECT_EQ(sys.lookup(R), 8);
+    sys.doom_cache(n);
+    sys.alloc(R, {{4, 5, 6}}, 8);
+    EXPECT_EQ(sys.counters().lost_caches, 1u);
+    const auto plan = sys.step();
+    if (plan != "-") { // It was planned before; the notice still comes (S11).
+      EXPECT_EQ(plan, "L1{R#0->4,R#1->5} flush{1}");
+      EXPECT_EQ(sys.counters().quarantined_slots, 2u);
+      sys.done(1);
+      EXPECT_THAT(sys.notices(), ElementsAre("cache_lost", "load_done R 1"));
+    } else {
+      EXPECT_THAT(
+        sys.notices(),
+        UnorderedElementsAre("cache_lost", "load_failed R 1 from 0 [4 5]"));
+    }
+    (void)sys.finish(R, finish_reason::abort);
+    (void)sys.step();
+    expect_service(sys);
+  }
+}
+
+TEST(Deaths, CacheManagerWhileAFailedStoreIsRolledBack) {
+  for (std::size_t n = 0; n < many; ++n) {
+    SCOPED_TRACE(n);
+    auto opts = plain_options();
+    opts.ranks = 2;
+    auto sys = test_system{opts};
+    sys.add(R, 4);
+    EXPECT_EQ(sys.step({{{R, 4, {{1}}}}, {}}), "S0{R#0<-1}");
+    (void)sys.step();
+    sys.fail_and_kill_cache(0, n);
+    EXPECT_EQ(sys.counters().lost_caches, 1u);
+    EXPECT_THAT(sys.jobs(), IsEmpty());
+    sys.out(R, 1);
+    EXPECT_EQ(sys.step({{{R, 1, {{2}}}}, {}}), "S1{R#0<-1}");
+    sys.done(1);
+    (void)sys.finish(R, finish_reason::stop);
+    (void)sys.step();
+    expect_service(sys);
+  }
+}
+
+TEST(Deaths, CacheManagerWhileItsEventsAndNumbersAreAsked) {
+  for (std::size_t n = 0; n < many; ++n) {
+    SCOPED_TRACE(n);
+    auto sys = test_system{plain_options()};
+    keep_two_chunks(sys);
+    sys.doom_cache(n);
+    (void)sys.events();
+    sys.doom_cache(n);
+    (void)sys.counters();
+    EXPECT_EQ(sys.counters().lost_caches, 2u);
+    expect_service(sys);
+  }
+}
+
+TEST(Deaths, CacheManagerThatDiesAtOnceIsGivenUpUntilAReset) {
+  auto sys = test_system{plain_options()};
+  for (auto i = 0; i < 3; ++i)
+    sys.kill_cache();
+  EXPECT_THAT(sys.notices(),
+              ElementsAre("cache_lost", "cache_lost", "cache_lost"));
+  EXPECT_EQ(sys.counters().host_slots, 0u);
+  sys.add(R, 4);
+  EXPECT_EQ(sys.lookup(R), 0);
+  EXPECT_EQ(sys.step({{{R, 4, {{1}}}}, {}}), "-");
+  sys.reset();
+  EXPECT_EQ(sys.step({{{R, 0, {}}}, {}}), "S0{R#0<-1}");
+  sys.done(0);
+  (void)sys.finish(R, finish_reason::stop);
+  (void)sys.step();
+  expect_service(sys);
 }
 
 } // namespace

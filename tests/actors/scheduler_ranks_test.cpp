@@ -49,6 +49,7 @@ fake_engine(engine_actor::stateful_pointer<fake_state>, heard* log) {
     [=](const rank_lost& x) { log->lost.push_back(x.rank); },
     [](const rank_back&) {},
     [](const overload&) {},
+    [](const cache_lost&) {},
   };
 }
 

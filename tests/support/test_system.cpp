@@ -201,6 +201,7 @@ struct test_system::state {
       [=](const overload& x) {
         st->notice("overload " + std::to_string(x.jobs_in_flight));
       },
+      [=](const cache_lost&) { st->notice("cache_lost"); },
     };
   }
 
@@ -883,6 +884,18 @@ void test_system::doom_request(request_id id, std::size_t messages) {
   st_->doom(caf::actor_cast<caf::strong_actor_ptr>(actor), messages);
 }
 
+void test_system::kill_cache() {
+  st_->world.kill(st_->scheduler_now().cache);
+}
+
+void test_system::fail_and_kill_cache(job_id job, std::size_t messages) {
+  doom_cache(messages);
+  for (rank_id r = 0; r + 1 < st_->ranks.size(); ++r)
+    done(job, {r, true});
+  st_->tell(msg::transfer_done{job, static_cast<rank_id>(st_->ranks.size() - 1),
+                               1, job_status::failed, 0});
+}
+
 void test_system::doom_cache(std::size_t messages) {
   const auto& actor = st_->scheduler_now().cache;
   st_->doom(caf::actor_cast<caf::strong_actor_ptr>(actor), messages);
@@ -925,7 +938,7 @@ std::vector<block_id> test_system::watched() {
 
 std::string test_system::host(request_id id, std::size_t chunk,
                               group_id group) {
-  st_->world.send_as(st_->probe, st_->cache,
+  st_->world.send_as(st_->probe, st_->scheduler_now().cache,
                      msg::lookup_keys{{st_->key_of(id, group, chunk)}});
   st_->world.run();
   using presence = core::host_pool::presence;
@@ -941,7 +954,8 @@ std::string test_system::host(request_id id, std::size_t chunk,
 }
 
 std::vector<std::string> test_system::idle_chunks() {
-  st_->world.send_as(st_->probe, st_->cache, msg::get_pool_report{});
+  st_->world.send_as(st_->probe, st_->scheduler_now().cache,
+                     msg::get_pool_report{});
   st_->world.run();
   auto out = std::vector<std::string>{};
   for (const auto& key : st_->pool.state.lru.value())

@@ -212,6 +212,13 @@ public:
   /// The same for the cache manager.
   void doom_cache(std::size_t messages = 0);
 
+  /// Lets no message come between.
+  void kill_cache();
+
+  /// A copy fails on all ranks, and the cache manager dies after so many
+  /// messages of that.
+  void fail_and_kill_cache(job_id job, std::size_t messages);
+
   void restart_rank(rank_id rank, std::uint64_t slots);
 
   // -- what is there ----------------------------------------------------------
