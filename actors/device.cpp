@@ -9,7 +9,6 @@
 #include <caf/exit_reason.hpp>
 #include <caf/send.hpp>
 
-
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -115,8 +114,7 @@ void device_state::start(const job& what, const msg::submit_jobs& req) {
     copy.after_events.push_back({handle});
   // The job in flight will be reported, this one must not be.
   if (engine->submit(std::move(copy)) != ec::none)
-    log().error("device: job {} was submitted while it is in flight",
-                  what.id);
+    log().error("device: job {} was submitted while it is in flight", what.id);
 }
 
 void device_state::fail(job_id id, std::string text) {
@@ -230,6 +228,7 @@ device(device_actor::stateful_pointer<device_state> self,
   st.self = self;
   st.pool_memory = std::make_shared<gpu::host_pool_memory>();
   st.config = std::move(config);
+  st.now = st.config.start_time;
   self->set_down_handler(
     [self](caf::down_msg&) { self->quit(caf::exit_reason::user_shutdown); });
   return {

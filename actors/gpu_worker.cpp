@@ -2,12 +2,15 @@
 
 #include "actors/gpu_worker.hpp"
 
+#include "actors/alive.hpp"
 #include "actors/log.hpp"
 #include "core/store_writer.hpp"
 #include "messages/plan_bytes.hpp"
 
+#include <caf/actor_cast.hpp>
 #include <caf/actor_clock.hpp>
-
+#include <caf/exit_reason.hpp>
+#include <caf/sec.hpp>
 
 #include <algorithm>
 #include <iterator>
@@ -74,9 +77,8 @@ void gpu_worker_state::register_kv(const msg::register_kv& req) {
     return refuse_registration(
       {ec::out_of_order, "memory is registered already: call unregister_kv and "
                          "await its answer"});
-  if (device_gone)
-    return refuse_registration(
-      {ec::rank_unavailable, "the device is gone: start this rank again"});
+  if (scheduler_gone)
+    return refuse_registration({ec::shutting_down, text::no_scheduler});
   if (kv.rank != config.rank)
     return refuse_registration(
       {ec::invalid_argument, "kv_memory::rank is " + std::to_string(kv.rank)
@@ -118,12 +120,17 @@ void gpu_worker_state::unregister_kv() {
   }
   for (const auto& plan : std::exchange(early, {}))
     fail(plan.jobs);
-  if (device_gone)
-    return memory_unregistered();
   self->send(device, msg::unregister_memory{});
 }
 
 void gpu_worker_state::await_step(const msg::await_step& req) {
+  if (scheduler_gone)
+    return tell_rank(ec::shutting_down, text::no_scheduler);
+  if (req.plan.empty() && config.delivery == plan_delivery::by_engine)
+    return tell_rank(ec::invalid_argument,
+                     "begin_step(" + std::to_string(req.step)
+                       + ") came without a plan: with plan_delivery::by_engine "
+                         "pass step_plan::bytes");
   // Without a plan the engine relies on the scheduler's, which leads to
   // `step_ready` by itself.
   if (req.plan.empty())
@@ -165,18 +172,22 @@ void gpu_worker_state::end_step(const msg::end_step& req) {
 void gpu_worker_state::memory_registered(const msg::memory_registered& answer) {
   if (answer.reason.code != ec::none) {
     memory = memory_state::none;
-    return refuse_registration(answer.reason);
+    refuse_registration(answer.reason);
+    return quit_if_over();
   }
   memory = memory_state::registered;
   self->send(rank_side,
              kv_registered{config.rank, answer.slots, answer.slot_bytes, {}});
   self->send(scheduler,
-             msg::worker_ready{config.rank, config.incarnation, answer.slots});
+             msg::worker_ready{config.rank, config.incarnation, answer.slots,
+                               caf::actor_cast<caf::strong_actor_ptr>(device)});
+  quit_if_over();
 }
 
 void gpu_worker_state::memory_unregistered() {
   memory = memory_state::none;
   self->send(rank_side, kv_unregistered{config.rank});
+  quit_if_over();
 }
 
 void gpu_worker_state::copy_done(const msg::copy_done& x) {
@@ -199,6 +210,7 @@ void gpu_worker_state::copy_done(const msg::copy_done& x) {
       report(x.job, job_status::failed, x.first_failed_row);
       break;
   }
+  quit_if_over();
 }
 
 void gpu_worker_state::fence_made(const msg::fence_made& answer) {
@@ -208,6 +220,7 @@ void gpu_worker_state::fence_made(const msg::fence_made& answer) {
     return;
   }
   say_ready(answer.wait_for);
+  quit_if_over();
 }
 
 void gpu_worker_state::device_ticked(const msg::device_ticked& answer) {
@@ -229,30 +242,58 @@ void gpu_worker_state::timer() {
   arm_timer();
 }
 
+void gpu_worker_state::on_down(const caf::actor_addr& who) {
+  if (device.address() == who)
+    device_down();
+  else
+    scheduler_down();
+}
+
 void gpu_worker_state::device_down() {
-  device_gone = true;
-  log().error("rank {}: the device is gone with {} jobs in flight",
-                config.rank, ledger.size());
+  log().error("rank {}: the device is gone with {} jobs in flight", config.rank,
+              ledger.size());
   for (const auto& [id, ending] : ledger.clear()) {
     const auto late = ending == core::transfer_ledger::ending::late;
     report(id, late ? job_status::drained : job_status::failed);
   }
   fail(std::exchange(deferred, {}));
-  const auto before = std::exchange(memory, memory_state::none);
-  if (before == memory_state::registering)
-    refuse_registration(
-      {ec::device_failure, "the device is gone: start this rank again"});
-  else if (before == memory_state::unregistering)
+  // Nobody is left without an answer.
+  if (memory == memory_state::registering)
+    refuse_registration({ec::device_failure, "the device is gone"});
+  else if (memory == memory_state::unregistering)
     memory_unregistered();
   else
-    tell_rank(ec::device_failure, "the device is gone: start this rank again");
+    tell_rank(ec::device_failure, "the device is gone");
   if (awaiting_fence)
     say_ready({});
   if (target) {
     now = *target;
-    fire_due(now);
     finish_tick(never);
   }
+  // Without a device this is no rank: the scheduler is to know it lost (G7).
+  self->quit(caf::sec::runtime_error);
+}
+
+void gpu_worker_state::scheduler_down() {
+  log().error("rank {}: the scheduler is gone; {} jobs in flight may end",
+              config.rank, ledger.size());
+  scheduler_gone = true;
+  deferred.clear();
+  held.clear();
+  early.clear();
+  tell_rank(ec::shutting_down, text::no_scheduler);
+  quit_if_over();
+}
+
+void gpu_worker_state::quit_if_over() {
+  if (!scheduler_gone)
+    return;
+  // Simulated time stands still now, and with it every copy.
+  const auto asked_device = memory == memory_state::registering
+                         || memory == memory_state::unregistering
+                         || awaiting_fence || ledger.size() > 0;
+  if (config.virtual_time || !asked_device)
+    self->quit(caf::exit_reason::user_shutdown);
 }
 
 // -- helpers: plans -----------------------------------------------------------
@@ -352,7 +393,7 @@ void gpu_worker_state::run(held_plan plan) {
   auto batch = std::exchange(deferred, {});
   share_out(std::move(plan.flushed_stores), batch);
   submit(std::move(batch), {});
-  awaiting_fence = !flush.empty() && !device_gone;
+  awaiting_fence = !flush.empty();
   if (awaiting_fence)
     self->send(device, msg::make_fence{plan.step, flush});
   submit(std::move(plan.loads), flush.empty() ? flush : started);
@@ -455,11 +496,6 @@ void gpu_worker_state::arm_timer() {
 }
 
 void gpu_worker_state::tick_device() {
-  if (device_gone) {
-    now = *target;
-    fire_due(now);
-    return finish_tick(never);
-  }
   asked = std::clamp(next_due(), now, *target);
   self->send(device, msg::device_tick{asked});
 }
@@ -501,8 +537,11 @@ gpu_worker(gpu_worker_actor::stateful_pointer<gpu_worker_state> self,
   st.device = std::move(target);
   st.scheduler = std::move(scheduler);
   st.rank_side = std::move(rank_side);
+  st.now = st.config.start_time;
   self->monitor(st.device);
-  self->set_down_handler([&st](caf::down_msg&) { st.device_down(); });
+  self->monitor(st.scheduler);
+  self->set_down_handler(
+    [&st](caf::down_msg& down) { st.on_down(down.source); });
   return {
     [&st](const msg::begin_step& x) { st.begin_step(x); },
     [&st](const msg::stores& x) { st.stores(x); },

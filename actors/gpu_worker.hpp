@@ -5,6 +5,7 @@
 #include "kvtide/error.hpp"
 #include "kvtide/ids.hpp"
 #include "kvtide/job.hpp"
+#include "kvtide/options.hpp"
 
 #include "actors/alarm.hpp"
 #include "core/job_path.hpp"
@@ -47,6 +48,12 @@ struct gpu_worker_config {
 
   /// Time moves by `tick` only, and no timer is armed.
   bool virtual_time = false;
+
+  /// Simulated time at the start.
+  nanoseconds_t start_time = 0;
+
+  /// See `options::delivery`.
+  plan_delivery delivery = plan_delivery::direct;
 
   /// See `options::model_fingerprint`.
   std::string model_fingerprint;
@@ -97,8 +104,16 @@ struct gpu_worker_state {
 
   void timer();
 
-  /// No copy runs any more: what was in flight has failed.
+  void on_down(const caf::actor_addr& who);
+
+  /// No copy runs any more: what was in flight has failed, and this rank ends.
   void device_down();
+
+  /// Nobody decides any more: what runs may end, and this rank with it.
+  void scheduler_down();
+
+  /// Once the scheduler is gone.
+  void quit_if_over();
 
   // -- helpers: plans ---------------------------------------------------------
 
@@ -194,7 +209,7 @@ struct gpu_worker_state {
   };
 
   memory_state memory = memory_state::none;
-  bool device_gone = false;
+  bool scheduler_gone = false;
   /// From the registration, see `kv_memory::writer`.
   std::uint32_t writer = 0;
   std::uint32_t writers = 1;
@@ -240,8 +255,9 @@ struct gpu_worker_state {
 /// Runs the plans of one rank: decides when a job goes to the device, never
 /// which (S10).
 /// @param target if it goes down, its jobs are reported failed, a step that
-///               waits for a fence goes on, and later jobs fail. Nothing
-///               happens when one of the other two goes down.
+///               waits for a fence goes on, and the worker quits.
+/// @param scheduler if it goes down, nothing is handed over any more, and the
+///                  worker quits when the copies that are running have ended.
 gpu_worker_actor::behavior_type
 gpu_worker(gpu_worker_actor::stateful_pointer<gpu_worker_state> self,
            gpu_worker_config config, device_actor target,

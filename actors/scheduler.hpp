@@ -56,6 +56,13 @@ struct rank_gone {
   incarnation_id incarnation = 0;
 };
 
+/// The device of a worker that died is gone too: of these jobs no copy runs any
+/// more on this rank.
+struct rank_fenced {
+  rank_id rank = 0;
+  std::vector<job_id> jobs;
+};
+
 /// The cache manager died.
 struct cache_gone {};
 
@@ -74,8 +81,8 @@ using scheduler_item
                  msg::allocate, msg::step, msg::outputs, msg::truncate,
                  msg::finish, msg::reset, msg::get_stats, msg::get_snapshot,
                  msg::take_events, msg::shutdown, msg::advance,
-                 msg::transfer_done, rank_joined, rank_gone, cache_gone,
-                 idle_plan, advance_on>;
+                 msg::transfer_done, rank_joined, rank_gone, rank_fenced,
+                 cache_gone, idle_plan, advance_on>;
 
 // -- the item in progress -----------------------------------------------------
 
@@ -161,6 +168,8 @@ struct scheduler_state {
   struct rank_seat {
     /// Null as soon as it is known to be down.
     gpu_worker_actor worker;
+    /// Null if it is known to be down, or ends with the worker.
+    caf::actor_addr device;
     incarnation_id incarnation = 0;
     std::uint64_t slots = 0;
     bool joined = false;
@@ -257,6 +266,10 @@ struct scheduler_state {
 
   void on_down(const caf::actor_addr& who);
 
+  void lose_worker(rank_id rank);
+  void lose_device(const caf::actor_addr& who);
+  void start(rank_gone& x);
+  void start(rank_fenced& x);
   void lose_cache();
   void start(cache_gone& x);
   void start_cache();
@@ -270,7 +283,6 @@ struct scheduler_state {
 
   void start(msg::transfer_done& x);
   void start(rank_joined& x);
-  void start(rank_gone& x);
   void start(msg::advance& x);
   void start(advance_on& x);
 
@@ -366,6 +378,12 @@ struct scheduler_state {
   core::reuse_watch watch;
   core::sliding_index sliding;
   std::vector<rank_seat> ranks;
+  /// Devices that outlive their workers, and what they may still copy.
+  struct orphan {
+    caf::actor_addr device;
+    rank_fenced copies;
+  };
+  std::vector<orphan> orphans;
 
   /// The last step; zero before the first.
   step_id last_step = 0;

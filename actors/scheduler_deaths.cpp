@@ -8,6 +8,8 @@
 #include "actors/log.hpp"
 #include "actors/scheduler.hpp"
 
+#include <algorithm>
+#include <set>
 #include <utility>
 
 namespace kvtide {
@@ -23,20 +25,87 @@ constexpr std::uint32_t hopeless = 3;
 void scheduler_state::on_down(const caf::actor_addr& who) {
   if (cache && cache.address() == who)
     return lose_cache();
-  for (rank_id r = 0; r < ranks.size(); ++r) {
-    auto& seat = ranks[r];
-    if (!seat.worker || seat.worker.address() != who)
-      continue;
-    seat.worker = nullptr;
-    push(rank_gone{r, seat.incarnation});
-    // It answers no more; the item in progress must not wait for it.
-    if (auto* tick = std::get_if<advance_phase>(&phase); tick != nullptr)
-      rank_ticked(*tick, r);
-    return;
-  }
+  for (rank_id r = 0; r < ranks.size(); ++r)
+    if (ranks[r].worker && ranks[r].worker.address() == who)
+      return lose_worker(r);
+  lose_device(who);
   for (auto i = rows.begin(); i != rows.end(); ++i)
     if (auto& row = *i.value(); row.actor && row.actor.address() == who)
       return lose_request(i.key(), row);
+}
+
+// -- ranks --------------------------------------------------------------------
+
+void scheduler_state::lose_worker(rank_id rank) {
+  auto& seat = ranks[rank];
+  seat.worker = nullptr;
+  push(rank_gone{rank, seat.incarnation});
+  // It answers no more; the item in progress must not wait for it.
+  if (auto* tick = std::get_if<advance_phase>(&phase); tick != nullptr)
+    rank_ticked(*tick, rank);
+}
+
+void scheduler_state::lose_device(const caf::actor_addr& who) {
+  for (auto& seat : ranks)
+    if (seat.device == who)
+      seat.device = nullptr; // Its worker says what that means.
+  const auto i = std::find_if(orphans.begin(), orphans.end(),
+                              [&](const orphan& x) { return x.device == who; });
+  if (i == orphans.end())
+    return;
+  auto ended = std::move(i->copies);
+  orphans.erase(i);
+  push(std::move(ended));
+}
+
+void scheduler_state::start(rank_gone& x) {
+  auto& seat = ranks[x.rank];
+  if (!seat.alive || seat.incarnation != x.incarnation)
+    return;
+  seat.alive = false;
+  log().error("scheduler: rank {} is gone; nothing is stored or found until it "
+              "is back",
+              x.rank);
+  self->send(engine, rank_lost{x.rank, x.incarnation});
+  auto reports = std::vector<scheduler_item>{};
+  const auto report = [&](job_id id, rank_id rank, job_status status) {
+    reports.push_back(
+      msg::transfer_done{id, rank, ranks[rank].incarnation, status, 0});
+  };
+  // No rank has heard of these, and none may: whoever takes this rank's place
+  // has another host pool.
+  auto unheard = std::set<job_id>{};
+  for (const auto& work : std::exchange(waiting_loads, {})) {
+    unheard.insert(work.id);
+    for (rank_id r = 0; r < ranks.size(); ++r)
+      report(work.id, r, job_status::failed);
+  }
+  // All else is over when the device is gone, which may come later: until then
+  // it may read and write what it was told to (S7, S8).
+  auto copies = rank_fenced{x.rank, {}};
+  for (const auto& [id, entry] : jobs.all()) {
+    using state = core::tracked_job::rank_state;
+    const auto now_ = entry.ranks[x.rank];
+    if (now_ == state::ended || unheard.count(id) > 0)
+      continue;
+    if (seat.device)
+      copies.jobs.push_back(id);
+    if (!seat.device)
+      report(id, x.rank,
+             now_ == state::late ? job_status::drained : job_status::failed);
+    else if (now_ == state::silent)
+      report(id, x.rank, job_status::late);
+  }
+  if (!copies.jobs.empty())
+    orphans.push_back({seat.device, std::move(copies)});
+  push_front(std::move(reports));
+}
+
+void scheduler_state::start(rank_fenced& x) {
+  for (auto id : x.jobs)
+    if (jobs.report(id, x.rank, job_status::drained, 0)
+        == core::job_table::effect::drained)
+      finish_copies(*jobs.find(id));
 }
 
 // -- the cache manager --------------------------------------------------------

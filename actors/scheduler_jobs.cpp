@@ -219,6 +219,14 @@ void scheduler_state::start(rank_joined& x) {
       && ranks[rank].worker == x.worker)
     return; // Its memory is registered again; its host pool was there all
             // along.
+  if (rank < ranks.size() && ranks[rank].alive
+      && ranks[rank].incarnation < x.ready.incarnation) {
+    // A later life ends the one before, even if that is still to be heard of.
+    auto ended = std::vector<scheduler_item>{};
+    ended.push_back(rank_gone{rank, ranks[rank].incarnation});
+    ended.push_back(std::move(x));
+    return push_front(std::move(ended));
+  }
   if (rank >= ranks.size() || ranks[rank].alive)
     return order_error("a worker joined as a rank that does not exist or is "
                        "taken");
@@ -226,8 +234,16 @@ void scheduler_state::start(rank_joined& x) {
   if (x.ready.slots < pool_slots)
     return order_error("a worker came back with fewer slots than the pool has");
   const auto is_back = seat.joined;
-  seat = {x.worker, x.ready.incarnation, x.ready.slots, true, true};
+  seat.worker = x.worker;
+  seat.device = nullptr;
+  seat.incarnation = x.ready.incarnation;
+  seat.slots = x.ready.slots;
+  seat.joined = seat.alive = true;
   self->monitor(seat.worker);
+  if (x.ready.device) {
+    seat.device = x.ready.device->address();
+    self->monitor(x.ready.device);
+  }
   if (is_back) {
     // Its host pool is gone with its old life; no published chunk is whole.
     forget_everything();
@@ -240,32 +256,6 @@ void scheduler_state::start(rank_joined& x) {
     pool_slots = std::min(pool_slots, other.slots);
   tell_cache(msg::open_pool{pool_slots});
   slots_gained = true; // Requests that came before the ranks were refused.
-}
-
-void scheduler_state::start(rank_gone& x) {
-  auto& seat = ranks[x.rank];
-  if (!seat.alive || seat.incarnation != x.incarnation)
-    return;
-  seat.alive = false;
-  self->send(engine, rank_lost{x.rank, x.incarnation});
-  // Fenced off: nothing of this rank runs any more.
-  auto reports = std::vector<scheduler_item>{};
-  for (const auto& [id, entry] : jobs.all()) {
-    using state = core::tracked_job::rank_state;
-    const auto now_ = entry.ranks[x.rank];
-    if (now_ != state::ended)
-      reports.push_back(msg::transfer_done{
-        id, x.rank, x.incarnation,
-        now_ == state::late ? job_status::drained : job_status::failed, 0});
-  }
-  // No rank has heard of these, and none may: whoever takes this rank's place
-  // has another host pool.
-  for (const auto& work : std::exchange(waiting_loads, {}))
-    for (rank_id r = 0; r < ranks.size(); ++r)
-      if (r != x.rank)
-        reports.push_back(msg::transfer_done{work.id, r, ranks[r].incarnation,
-                                             job_status::failed, 0});
-  push_front(std::move(reports));
 }
 
 // -- time ---------------------------------------------------------------------

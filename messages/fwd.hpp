@@ -93,6 +93,10 @@ struct make_fence;
 struct device_tick;
 struct device_woke;
 
+// ports
+struct watch_scheduler;
+struct watch_rank;
+
 } // namespace kvtide::msg
 
 // clang-format off
@@ -187,6 +191,8 @@ CAF_BEGIN_TYPE_ID_BLOCK(kvtide_local, caf::id_block::kvtide_wire::end)
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::step_ready))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::rank_failed))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::cache_lost))
+  CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::watch_scheduler))
+  CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::watch_rank))
 CAF_END_TYPE_ID_BLOCK(kvtide_local)
 
 // clang-format on

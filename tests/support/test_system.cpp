@@ -873,6 +873,7 @@ void test_system::report(job_id job, rank_id rank, job_status status,
 void test_system::kill_rank(rank_id rank) {
   auto& part = st_->ranks[rank];
   st_->world.kill(part.worker);
+  st_->world.kill(part.device);
   st_->world.kill(part.tap);
   part.copies.clear();
   part.fences.clear();
