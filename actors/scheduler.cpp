@@ -136,12 +136,10 @@ void scheduler_state::drop(request_id id) {
   rows.erase(id);
 }
 
-void scheduler_state::watch_full_blocks(const core::tracked_job& entry) {
-  for (const auto& row : entry.work.rows)
-    if (!shape->groups[row.key.group].sliding())
-      for (auto block : row.blocks)
-        if (block != no_block)
-          watch.add(block, entry.work.id);
+void scheduler_state::watch_blocks(const core::tracked_job& entry,
+                                   blocks_of which) {
+  for_each_block(entry.work, which,
+                 [&](block_id block) { watch.add(block, entry.work.id); });
 }
 
 std::vector<core::key_view> scheduler_state::last_keys(const request_row* row,

@@ -253,6 +253,7 @@ struct scheduler_state {
   void invite(step_phase& now, request_id id, bool offers, bool moves);
   void invite_refused(step_phase& now);
   void ask_participants(step_phase& now);
+  void leave_out_given_up(msg::store_offer& answer);
   void ask_pool(step_phase& now);
   void settle_offer(step_phase& now, step_phase::participant& who,
                     core::store_grant& grant);
@@ -325,7 +326,18 @@ struct scheduler_state {
   void refresh_boundary(request_row& row);
   void drop_if_over(request_id id);
   void drop(request_id id);
-  void watch_full_blocks(const core::tracked_job& entry);
+  /// Blocks of sliding groups, or those of the others.
+  enum class blocks_of : bool { full, sliding };
+  template <class Function>
+  void for_each_block(const job& work, blocks_of which, Function fun) const {
+    for (const auto& row : work.rows)
+      if (shape->groups[row.key.group].sliding()
+          == (which == blocks_of::sliding))
+        for (auto block : row.blocks)
+          if (block != no_block)
+            fun(block);
+  }
+  void watch_blocks(const core::tracked_job& entry, blocks_of which);
   [[nodiscard]] std::vector<core::key_view> last_keys(const request_row* row,
                                                       job_id ending) const;
   /// Without effect while there is no cache manager: a new one knows nothing of

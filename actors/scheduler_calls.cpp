@@ -147,6 +147,13 @@ void scheduler_state::start(msg::truncate& x) {
     row->next[g] = std::min(
       row->next[g],
       static_cast<std::size_t>(tokens / shape->groups[g].chunk_tokens));
+  // Behind the cut other chunks will be: they may be tried as often (R8).
+  std::erase_if(row->retries, [&](const auto& tried) {
+    const auto& [group, chunk] = tried.first;
+    return static_cast<token_count>(chunk + 1)
+           * shape->groups[group].chunk_tokens
+         > tokens;
+  });
   refresh_boundary(*row);
   // The blocks behind are written again: stores that read them end first.
   for (auto id : row->jobs) {
@@ -212,7 +219,7 @@ void scheduler_state::await_plan(request_id id, request_row& row) {
   release_promise(row);
   for (auto job : row.jobs)
     if (const auto& entry = *jobs.find(job); entry.work.kind == job_kind::store)
-      watch_full_blocks(entry);
+      watch_blocks(entry, blocks_of::full);
   finishing.push_back(id);
   if (opts.delivery != plan_delivery::direct)
     return; // Without a step there is no way to the ranks.
@@ -407,7 +414,8 @@ void scheduler_state::on(msg::load_prepared& x) {
                                              / chunk); // Rounded up.
     }
     refresh_boundary(row);
-    const auto& entry = jobs.add(std::move(work));
+    auto& entry = jobs.add(std::move(work));
+    entry.local = row.local;
     row.jobs.push_back(entry.work.id);
     waiting_loads.push_back(entry.work);
   } else {
@@ -418,6 +426,7 @@ void scheduler_state::on(msg::load_prepared& x) {
     failed.work = std::move(work);
     failed.work.id = jobs.skip_id();
     failed.first_failed_row = 0; // Nothing of it was copied.
+    failed.local = row.local;
     if (x.grant.ok())
       tell_cache(
         msg::complete_job{job_kind::load, failed.keys(), false, false, {}});

@@ -145,7 +145,7 @@ void scheduler_state::fail_load(core::tracked_job& entry) {
   out.blocks = entry.blocks();
   out.use_new_blocks = entry.late > 0;
   // R8: a window that lacks a part is of no use, so all goes where one slides.
-  const auto local = row != nullptr ? row->local : 0;
+  const auto local = entry.local; // The row may know of a later lookup.
   const auto& rows_ = entry.work.rows;
   out.first_bad_token = local;
   if (!shape->any_sliding) {
@@ -173,9 +173,7 @@ void scheduler_state::finish_copies(core::tracked_job& entry) {
   // No copy of this job touches anything any more.
   const auto id = entry.work.id;
   if (entry.stale || entry.work.kind == job_kind::store) {
-    // Reference rules kept none back at the reset.
-    if (!entry.stale || rule->reset_keeps_running_slots) // R9
-      tell_cache(msg::release_slots{entry.slots()});
+    tell_cache(msg::release_slots{entry.slots(), entry.stale});
   } else {
     auto out = msg::complete_job{};
     out.kind = job_kind::load;

@@ -90,6 +90,9 @@ void scheduler_state::ignore_unusable(step_call& call) {
   std::erase_if(call.rows, [&](const step_row& row) {
     return again(row.request) || !usable(row);
   });
+  // A request may end in the step that preempts it.
+  for (auto id : call.preempted)
+    named.erase(id);
   std::erase_if(call.finished, [&](const finish_call& tail) {
     const auto* row = find(tail.request);
     if (again(tail.request) || row == nullptr || row->closed)
@@ -296,8 +299,32 @@ void scheduler_state::on(msg::store_offer& x) {
   auto& who = step->participants[place->second];
   who.answered = true;
   who.answer = std::move(x);
+  leave_out_given_up(who.answer);
   if (--step->missing == 0)
     ask_pool(*step);
+}
+
+/// R8: a chunk that failed too often is not stored for this request, also where
+/// an earlier one that failed later brings it up again.
+void scheduler_state::leave_out_given_up(msg::store_offer& answer) {
+  const auto& retries = find(answer.offer.request)->retries;
+  if (retries.empty())
+    return;
+  auto& candidates = answer.offer.candidates;
+  auto kept = std::size_t{0};
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    const auto found
+      = retries.find({candidates[i].key.group, candidates[i].chunk});
+    if (found != retries.end() && found->second > opts.store_retries)
+      continue;
+    if (kept != i) {
+      candidates[kept] = std::move(candidates[i]);
+      answer.blocks[kept] = std::move(answer.blocks[i]);
+    }
+    ++kept;
+  }
+  candidates.resize(kept);
+  answer.blocks.resize(kept);
 }
 
 void scheduler_state::ask_pool(step_phase& step) {
@@ -380,19 +407,14 @@ void scheduler_state::make_store(step_phase& step, step_phase::participant& who,
   auto& row = *find(who.request);
   row.jobs.push_back(id);
   counters.store_jobs += 1;
-  for (const auto& r : entry.work.rows)
-    if (shape->groups[r.key.group].sliding())
-      for (auto block : r.blocks)
-        if (block != no_block)
-          watch.add(block, id);
+  watch_blocks(entry, blocks_of::sliding);
   if (row.wish.ending) {
     // Its blocks are free already, and may be somebody's in this very step.
-    watch_full_blocks(entry);
-    for (const auto& r : entry.work.rows)
-      if (!shape->groups[r.key.group].sliding())
-        for (auto block : r.blocks)
-          if (block != no_block && fresh.count(block) > 0)
-            step.flush.insert(id); // FEN-01
+    watch_blocks(entry, blocks_of::full);
+    for_each_block(entry.work, blocks_of::full, [&](block_id block) {
+      if (fresh.count(block) > 0)
+        step.flush.insert(id); // FEN-01
+    });
   }
   step.plan.stores.push_back(entry.work);
 }

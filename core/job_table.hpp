@@ -27,6 +27,8 @@ struct tracked_job {
   std::uint32_t missing = 0;
   /// Ranks on which a copy may still run although its deadline has passed.
   std::uint32_t late = 0;
+  /// Of a load: tokens that the device had without it.
+  token_count local = 0;
   /// The first row that is not complete on some rank.
   std::uint32_t first_failed_row = no_row;
   /// From before the last reset: changes nothing but its slots (S11).

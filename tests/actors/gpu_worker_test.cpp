@@ -389,6 +389,15 @@ TEST_F(GpuWorker, S4DropsAFlushIdThatWasNeverPlanned) {
   EXPECT_THAT(take_asked(), ElementsAre("submit 1", "fence 1"));
 }
 
+TEST_F(GpuWorker, S4WaitsForNothingThatAnEarlierLifeOfItsRankHeardOf) {
+  start();
+  tell(begin(7, {}, {}, {4, 5}));
+  tell(msg::fence_made{7, {}});
+  tell(msg::end_step{7, {}});
+  tell(begin(8, {6}, {}, {4}));
+  EXPECT_EQ(state().order_errors, 0u);
+}
+
 TEST_F(GpuWorker, S4SafeRulesDropALoadOfTheSameStepFromTheFlush) {
   start();
   run_step(begin(1));

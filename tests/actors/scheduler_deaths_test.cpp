@@ -156,6 +156,69 @@ TEST(Deaths, TheNormalEndOfARequestIsNone) {
   EXPECT_EQ(sys.counters().lost_requests, 0u);
 }
 
+// -- a worker -----------------------------------------------------------------
+
+options with_two_ranks() {
+  auto out = plain_options();
+  out.ranks = 2;
+  return out;
+}
+
+TEST(Deaths, BlocksOfALoadStayReservedUntilTheDeviceIsGoneToo) {
+  auto sys = test_system{with_two_ranks()};
+  keep_two_chunks(sys);
+  sys.add(R, 9, {P, 8});
+  EXPECT_EQ(sys.lookup(R), 8);
+  sys.alloc(R, {{4, 5, 6}}, 8);
+  (void)sys.step();
+  sys.kill_worker(1);
+  sys.done(1, {rank_id{0}});
+  EXPECT_THAT(sys.notices(),
+              ElementsAre("rank_lost 1", "load_failed R 1 from 0 [4 5] new"));
+  EXPECT_EQ(sys.counters().pinned_slots, 2u);
+  EXPECT_THAT(sys.finish(R, finish_reason::abort), ElementsAre(4u, 5u));
+  (void)sys.step();
+  sys.kill_orphan(1);
+  EXPECT_THAT(sys.notices(), ElementsAre("released R [4 5]"));
+  EXPECT_TRUE(sys.empty());
+}
+
+TEST(Deaths, SlotsOfAStoreStayOutOfUseUntilTheDeviceIsGoneToo) {
+  auto sys = test_system{with_two_ranks()};
+  sys.add(R, 4);
+  (void)sys.step({{{R, 4, {{1}}}}, {}});
+  (void)sys.step();
+  sys.kill_worker(1);
+  EXPECT_EQ(sys.host(R, 0), "pending") << "rank 0 still writes";
+  sys.done(0, {rank_id{0}});
+  EXPECT_EQ(sys.host(R, 0), "miss");
+  EXPECT_EQ(sys.counters().quarantined_slots, 1u);
+  sys.kill_orphan(1);
+  EXPECT_EQ(sys.counters().quarantined_slots, 0u);
+  EXPECT_EQ(sys.counters().free_slots, 64u);
+}
+
+TEST(Deaths, ADeviceMayOutliveTheNextLifeOfItsRank) {
+  auto sys = test_system{with_two_ranks()};
+  keep_two_chunks(sys);
+  sys.add(R, 9, {P, 8});
+  EXPECT_EQ(sys.lookup(R), 8);
+  sys.alloc(R, {{4, 5, 6}}, 8);
+  (void)sys.step();
+  sys.kill_worker(1);
+  sys.restart_rank(1, 64);
+  EXPECT_THAT(sys.notices(), ElementsAre("rank_lost 1", "rank_back 1"));
+  sys.done(1, {rank_id{0}});
+  EXPECT_THAT(sys.notices(), ElementsAre("load_failed R 1 from 0 [4 5] new"));
+  EXPECT_EQ(sys.counters().quarantined_slots, 2u);
+  sys.kill_orphan(1);
+  EXPECT_THAT(sys.notices(), ElementsAre("released R [4 5]"));
+  EXPECT_EQ(sys.counters().quarantined_slots, 0u);
+  (void)sys.finish(R, finish_reason::abort);
+  (void)sys.step();
+  expect_service(sys);
+}
+
 // -- the cache manager --------------------------------------------------------
 
 void expect_new_cache(test_system& sys) {

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstddef>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -29,6 +30,7 @@ struct heard {
   std::vector<ticket_id> done;
   std::vector<step_plan> plans;
   std::vector<rank_id> lost;
+  std::size_t back = 0;
   stats counters;
 };
 
@@ -47,7 +49,7 @@ fake_engine(engine_actor::stateful_pointer<fake_state>, heard* log) {
     [](const load_failed&) {},
     [](const blocks_released&) {},
     [=](const rank_lost& x) { log->lost.push_back(x.rank); },
-    [](const rank_back&) {},
+    [=](const rank_back&) { ++log->back; },
     [](const overload&) {},
     [](const cache_lost&) {},
   };
@@ -156,6 +158,24 @@ TEST_F(SchedulerRanks, StoresWhatWasRefusedBeforeTheyJoined) {
   join(1);
   tell(msg::step{4, {2, {{7, row_kind::running, {}, 4, 1, 5}}, {}, {}}});
   EXPECT_EQ(log.plans.back().stores.size(), 1u);
+}
+
+TEST_F(SchedulerRanks, ALaterLifeEndsTheOneBeforeAnEarlierOneNever) {
+  join(0);
+  join(1, 2);
+  world.send_as(workers[0], uut, msg::worker_ready{1, 1, 8});
+  world.send_as(workers[0], uut, msg::worker_ready{1, 2, 8});
+  world.run();
+  EXPECT_THAT(log.lost, IsEmpty());
+  EXPECT_EQ(counters().order_errors, 2u);
+  const auto later = world.spawn(mute_worker);
+  world.send_as(later, uut, msg::worker_ready{1, 3, 8});
+  world.run();
+  EXPECT_THAT(log.lost, ElementsAre(1u));
+  EXPECT_EQ(log.back, 1u);
+  world.kill(workers[1]); // Heard of too late to matter.
+  EXPECT_THAT(log.lost, ElementsAre(1u));
+  EXPECT_EQ(counters().order_errors, 2u);
 }
 
 TEST_F(SchedulerRanks, MayRegisterTheirMemoryAgain) {

@@ -331,6 +331,19 @@ TEST(Rules, R7_what_is_ready_is_answered_and_own_jobs_are_not_counted) {
 
 // -- what fails ---------------------------------------------------------------
 
+/// Leaves job 0 in flight.
+void fail_chunk_1_too_often(test_system& sys) {
+  sys.add(R, 8);
+  EXPECT_EQ(sys.step({{{R, 4, {{1}}}}, {}}), "S0{R#0<-1}");
+  EXPECT_EQ(sys.step({{{R, 4, {{2}}}}, {}}), "S1{R#1<-2}");
+  sys.fail(1);
+  EXPECT_EQ(sys.step({{{R, 0, {}}}, {}}), "S2{R#1<-2}");
+  sys.fail(2);
+  EXPECT_EQ(sys.step({{{R, 0, {}}}, {}}), "S3{R#1<-2}");
+  sys.fail(3);
+  EXPECT_EQ(sys.step({{{R, 0, {}}}, {}}), "-");
+}
+
 // FAI-01, part 3
 TEST(Rules, R8_a_failed_store_is_offered_again_twice) {
   {
@@ -355,6 +368,38 @@ TEST(Rules, R8_a_failed_store_is_offered_again_twice) {
   sys.fail(2);
   EXPECT_EQ(sys.step({{{R, 0, {}}}, {}}), "-") << "two retries per chunk";
   EXPECT_EQ(sys.next(R), std::vector<std::size_t>{2});
+}
+
+TEST(Rules, R8_a_chunk_given_up_is_not_brought_up_by_an_earlier_one) {
+  auto sys = test_system{plain_options(safe)};
+  fail_chunk_1_too_often(sys);
+  sys.fail(0);
+  EXPECT_EQ(sys.step({{{R, 0, {}}}, {}}), "S4{R#0<-1}");
+  sys.done(4);
+  EXPECT_EQ(sys.host(R, 0), "hit");
+  EXPECT_EQ(sys.host(R, 1), "miss");
+  EXPECT_THAT(sys.next(R), ElementsAre(2u));
+}
+
+TEST(Rules, R8_what_is_written_behind_a_cut_may_be_tried_as_often) {
+  auto sys = test_system{plain_options(safe)};
+  fail_chunk_1_too_often(sys);
+  sys.truncate(R, 6);
+  sys.out(R, 2);
+  EXPECT_EQ(sys.step({{{R, 2, {}}}, {}}), "S4{R#1<-2}");
+}
+
+TEST(Rules, R8_a_load_from_before_a_reset_fails_from_where_it_began) {
+  auto sys = test_system{plain_options(safe)};
+  keep(sys, P, {{1, 2, 3}}, 12);
+  sys.add(R, 13, {P, 12});
+  EXPECT_EQ(sys.lookup(R, 4), 8);
+  sys.alloc(R, {{4, 5, 6, 7}}, 8);
+  EXPECT_EQ(sys.step(), "L1{R#1->5,R#2->6}");
+  sys.reset();
+  EXPECT_EQ(sys.lookup(R, 12), 0);
+  sys.fail(1);
+  EXPECT_THAT(sys.notices(), ElementsAre("load_failed R 1 from 4 [5 6]"));
 }
 
 // POL-06: somebody else relied on the store that failed.

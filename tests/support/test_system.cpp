@@ -53,6 +53,8 @@ struct rank_part {
   tap_actor tap;
   gpu_worker_actor worker;
   device_actor device;
+  /// Of the life before.
+  device_actor orphan;
   memory_shadow memory;
   std::vector<std::string> device_log;
   /// With the device, by id.
@@ -152,6 +154,7 @@ struct test_system::state {
       part.tap = nullptr;
       part.worker = nullptr;
       part.device = nullptr;
+      part.orphan = nullptr;
     }
   }
 
@@ -880,6 +883,19 @@ void test_system::kill_rank(rank_id rank) {
   part.ready.clear();
 }
 
+void test_system::kill_worker(rank_id rank) {
+  auto& part = st_->ranks[rank];
+  part.orphan = part.device;
+  st_->world.kill(part.worker);
+  st_->world.kill(part.tap);
+  part.fences.clear();
+  part.ready.clear();
+}
+
+void test_system::kill_orphan(rank_id rank) {
+  st_->world.kill(st_->ranks[rank].orphan);
+}
+
 void test_system::doom_request(request_id id, std::size_t messages) {
   const auto& actor = st_->scheduler_now().rows.at(id)->actor;
   st_->doom(caf::actor_cast<caf::strong_actor_ptr>(actor), messages);
@@ -904,6 +920,7 @@ void test_system::doom_cache(std::size_t messages) {
 
 void test_system::restart_rank(rank_id rank, std::uint64_t slots) {
   ++st_->ranks[rank].incarnation;
+  st_->ranks[rank].copies.clear();
   st_->start_rank(rank, slots);
 }
 

@@ -206,6 +206,12 @@ public:
   /// The worker, then the device, as when the process of a rank ends.
   void kill_rank(rank_id rank);
 
+  /// The device, and the copies that it makes, live on.
+  void kill_worker(rank_id rank);
+
+  /// Ends a device that `kill_worker` left.
+  void kill_orphan(rank_id rank);
+
   /// Kills the actor of a request after so many messages of the next call.
   void doom_request(request_id id, std::size_t messages = 0);
 
