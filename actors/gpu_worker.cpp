@@ -71,6 +71,23 @@ void gpu_worker_state::tick(const msg::tick& req) {
   tick_device();
 }
 
+void gpu_worker_state::report_again(const msg::report_again& req) {
+  for (const auto id : req.silent) {
+    if (const auto* known = outcomes.find(id)) {
+      report(id, known->status, known->first_failed_row);
+      if (known->status == job_status::late && !ledger.contains(id))
+        report(id, job_status::drained);
+    } else if (!is_here(id)) {
+      // Its plan was lost. Should it still come, it comes too late.
+      ++failed_jobs;
+      report(id, job_status::failed);
+    }
+  }
+  for (const auto id : req.late)
+    if (!ledger.contains(id))
+      report(id, job_status::drained);
+}
+
 void gpu_worker_state::register_kv(const msg::register_kv& req) {
   const auto& kv = req.memory;
   if (memory != memory_state::none)
@@ -304,6 +321,7 @@ bool gpu_worker_state::in_order(const msg::begin_step& plan) const {
 
 void gpu_worker_state::take(const msg::begin_step& plan) {
   arrived = plan.step;
+  outcomes.forget_below(plan.settled_below);
   path.begin_step();
   held_plan added;
   added.step = plan.step;
@@ -338,30 +356,37 @@ std::vector<job> gpu_worker_state::take_jobs(const std::vector<job>& jobs) {
   std::vector<job> result;
   result.reserve(jobs.size());
   for (const auto& x : jobs) {
-    if (path.take(x.id))
-      result.push_back(x);
-    else
+    if (!path.take(x.id))
       note(violation::job,
            "job " + std::to_string(x.id) + " came twice, or behind later ones");
+    else if (outcomes.find(x.id) != nullptr)
+      note(violation::job, "job " + std::to_string(x.id)
+                             + " came after it had been reported failed");
+    else
+      result.push_back(x);
   }
   return result;
 }
 
 void gpu_worker_state::refuse(const std::vector<job>& jobs) {
-  const auto has = [](const std::vector<job>& list, job_id id) {
+  auto lost = jobs;
+  std::erase_if(lost, [this](const job& x) { return is_here(x.id); });
+  fail(lost);
+}
+
+bool gpu_worker_state::is_here(job_id id) const {
+  const auto in = [id](const std::vector<job>& list) {
     return std::any_of(list.begin(), list.end(),
                        [id](const job& x) { return x.id == id; });
   };
-  const auto is_here = [this, &has](const job& x) {
-    return ledger.contains(x.id) || has(deferred, x.id)
-        || std::any_of(held.begin(), held.end(), [&](const held_plan& plan) {
-             return has(plan.loads, x.id) || has(plan.flushed_stores, x.id)
-                 || has(plan.stores, x.id);
-           });
-  };
-  auto lost = jobs;
-  lost.erase(std::remove_if(lost.begin(), lost.end(), is_here), lost.end());
-  fail(lost);
+  return ledger.contains(id) || in(deferred)
+      || std::any_of(held.begin(), held.end(),
+                     [&in](const held_plan& plan) {
+                       return in(plan.loads) || in(plan.flushed_stores)
+                           || in(plan.stores);
+                     })
+      || std::any_of(early.begin(), early.end(),
+                     [&in](const msg::stores& plan) { return in(plan.jobs); });
 }
 
 void gpu_worker_state::take_early_stores() {
@@ -446,6 +471,8 @@ void gpu_worker_state::fail(const std::vector<job>& jobs) {
 
 void gpu_worker_state::report(job_id job, job_status status,
                               std::uint32_t row) {
+  if (status != job_status::drained)
+    outcomes.note(job, {status, row});
   self->send(scheduler, msg::transfer_done{job, config.rank, config.incarnation,
                                            status, row});
 }
@@ -546,6 +573,7 @@ gpu_worker(gpu_worker_actor::stateful_pointer<gpu_worker_state> self,
     [&st](const msg::begin_step& x) { st.begin_step(x); },
     [&st](const msg::stores& x) { st.stores(x); },
     [&st](const msg::tick& x) { st.tick(x); },
+    [&st](const msg::report_again& x) { st.report_again(x); },
     [&st](const msg::register_kv& x) { st.register_kv(x); },
     [&st](const msg::unregister_kv&) { st.unregister_kv(); },
     [&st](const msg::await_step& x) { st.await_step(x); },

@@ -9,6 +9,7 @@
 
 #include "actors/alarm.hpp"
 #include "core/job_path.hpp"
+#include "core/outcome_log.hpp"
 #include "core/rules.hpp"
 #include "core/transfer_ledger.hpp"
 #include "messages/device.hpp"
@@ -84,6 +85,8 @@ struct gpu_worker_state {
 
   void tick(const msg::tick& req);
 
+  void report_again(const msg::report_again& req);
+
   void register_kv(const msg::register_kv& req);
 
   void unregister_kv();
@@ -144,6 +147,9 @@ struct gpu_worker_state {
   /// Reports jobs of a message that came in the wrong order as failed, except
   /// those that will have a report of their own.
   void refuse(const std::vector<job>& jobs);
+
+  /// It waits here, or is with the device, and will be reported.
+  [[nodiscard]] bool is_here(job_id id) const;
 
   void run_held_plans();
 
@@ -236,6 +242,8 @@ struct gpu_worker_state {
   nanoseconds_t idle_since = 0;
   /// Set before the first message.
   core::transfer_ledger ledger{0};
+  /// What was reported, in case a report is lost.
+  core::outcome_log outcomes;
 
   alarm wake_up;
 

@@ -308,6 +308,11 @@ struct scheduler_state {
   void end_tick(advance_phase& now);
   void maybe_stopped();
   void arm_timer();
+  /// From now on it is noticed if a rank stays silent about a job.
+  void expect_reports(core::tracked_job& entry);
+  /// Asks ranks for reports that are long overdue: they may be lost.
+  void ask_for_reports();
+  [[nodiscard]] bool is_orphaned(job_id id, rank_id rank) const;
   [[nodiscard]] nanoseconds_t clock_now() const;
   [[nodiscard]] nanoseconds_t own_due() const;
 
@@ -428,6 +433,8 @@ struct scheduler_state {
   nanoseconds_t now = 0;
   /// When `finishing` is planned without a step (S13).
   nanoseconds_t idle_due = never;
+  /// When silent ranks are asked; `never` only while no job is in flight.
+  nanoseconds_t reports_due = never;
   alarm wake_up;
 
   struct stop_call {

@@ -416,6 +416,7 @@ void scheduler_state::on(msg::load_prepared& x) {
     refresh_boundary(row);
     auto& entry = jobs.add(std::move(work));
     entry.local = row.local;
+    expect_reports(entry);
     row.jobs.push_back(entry.work.id);
     waiting_loads.push_back(entry.work);
   } else {

@@ -13,6 +13,16 @@
 
 namespace kvtide {
 
+namespace {
+
+/// A rank reports a job when it is late at the latest; as long again is for
+/// steps and connections that are slow.
+nanoseconds_t longest_silence(const options& opts) {
+  return 2 * std::chrono::nanoseconds{opts.job_deadline}.count();
+}
+
+} // namespace
+
 // -- reports ------------------------------------------------------------------
 
 void scheduler_state::on_transfer(msg::transfer_done& x) {
@@ -266,7 +276,7 @@ nanoseconds_t scheduler_state::clock_now() const {
 
 nanoseconds_t scheduler_state::own_due() const {
   const auto idle = finishing.empty() ? never : idle_due;
-  return std::min(idle, stopping ? stopping->deadline : never);
+  return std::min({idle, reports_due, stopping ? stopping->deadline : never});
 }
 
 void scheduler_state::arm_timer() {
@@ -280,8 +290,55 @@ void scheduler_state::on_timer() {
   wake_up.rang();
   if (!finishing.empty() && idle_due <= clock_now())
     push(idle_plan{});
+  if (reports_due <= clock_now())
+    ask_for_reports();
   maybe_stopped();
   arm_timer();
+}
+
+void scheduler_state::expect_reports(core::tracked_job& entry) {
+  entry.asked = clock_now();
+  if (reports_due != never)
+    return;
+  reports_due = later_by(entry.asked, longest_silence(opts));
+  arm_timer();
+}
+
+void scheduler_state::ask_for_reports() {
+  const auto moment = clock_now();
+  const auto patience = longest_silence(opts);
+  auto asks = std::vector<msg::report_again>(ranks.size());
+  reports_due = never;
+  for (const auto& [id, known] : jobs.all()) {
+    auto& entry = *jobs.find(id);
+    if (later_by(entry.asked, patience) <= moment) {
+      entry.asked = moment;
+      using state = core::tracked_job::rank_state;
+      for (rank_id r = 0; r < ranks.size(); ++r) {
+        if (entry.ranks[r] == state::silent)
+          asks[r].silent.push_back(id);
+        else if (entry.ranks[r] == state::late && !is_orphaned(id, r))
+          asks[r].late.push_back(id);
+      }
+    }
+    reports_due = std::min(reports_due, later_by(entry.asked, patience));
+  }
+  // Loads that no step has delivered yet are nobody's fault.
+  for (const auto& work : waiting_loads)
+    for (auto& ask : asks)
+      std::erase(ask.silent, work.id);
+  for (rank_id r = 0; r < ranks.size(); ++r)
+    if (ranks[r].worker && !(asks[r].silent.empty() && asks[r].late.empty()))
+      self->send(ranks[r].worker, std::move(asks[r]));
+}
+
+/// Another life of the rank may still copy it, of which this one knows nothing.
+bool scheduler_state::is_orphaned(job_id id, rank_id rank) const {
+  return std::any_of(orphans.begin(), orphans.end(), [&](const orphan& x) {
+    const auto& ids = x.copies.jobs;
+    return x.copies.rank == rank
+        && std::find(ids.begin(), ids.end(), id) != ids.end();
+  });
 }
 
 void scheduler_state::maybe_stopped() {
@@ -359,6 +416,10 @@ void scheduler_state::end_tick(advance_phase& tick) {
     items.push_back(advance_on{tick.ticket, tick.target});
     push_front(std::move(items));
     return done();
+  }
+  if (reports_due <= now) {
+    ask_for_reports();
+    return tick_ranks(tick); // The answers come before those to the tick.
   }
   maybe_stopped();
   if (now >= tick.target) {

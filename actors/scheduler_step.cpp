@@ -402,7 +402,8 @@ void scheduler_state::make_store(step_phase& step, step_phase::participant& who,
                          std::move(who.answer.blocks[accepted.candidate])});
   }
   work.first_block = first_blocks(work.rows, *shape);
-  const auto& entry = jobs.add(std::move(work));
+  auto& entry = jobs.add(std::move(work));
+  expect_reports(entry);
   const auto id = entry.work.id;
   auto& row = *find(who.request);
   row.jobs.push_back(id);
@@ -437,7 +438,8 @@ void scheduler_state::send_begin_step(const step_phase& step,
   broadcast(msg::begin_step{step.plan.step,
                             step.plan.loads,
                             std::move(flushed_stores),
-                            {step.flush.begin(), step.flush.end()}});
+                            {step.flush.begin(), step.flush.end()},
+                            jobs.settled_below()});
 }
 
 void scheduler_state::end_step(step_phase& step) {
@@ -450,9 +452,10 @@ void scheduler_state::end_step(step_phase& step) {
     (now_ ? flushed : deferred.jobs).push_back(work);
   }
   if (!step.idle && opts.delivery == plan_delivery::by_engine)
-    plan.bytes = encode_plan(
-      self->system(), {plan.step, plan.loads, std::move(flushed), plan.flush},
-      deferred);
+    plan.bytes = encode_plan(self->system(),
+                             {plan.step, plan.loads, std::move(flushed),
+                              plan.flush, jobs.settled_below()},
+                             deferred);
   else if (step.begin_late)
     send_begin_step(step, std::move(flushed));
   if (!deferred.jobs.empty() && (step.idle || plan.bytes.empty()))

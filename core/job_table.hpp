@@ -35,6 +35,8 @@ struct tracked_job {
   bool stale = false;
   /// Has its outcome (S9); kept only for its late ranks.
   bool settled = false;
+  /// When it was planned, or its ranks were asked last.
+  nanoseconds_t asked = 0;
   /// The engine was told that a load's blocks stay reserved.
   bool blocks_held = false;
 
@@ -94,6 +96,9 @@ public:
 
   /// Makes all jobs stale (S11).
   void forget_all();
+
+  /// All jobs below this id have an outcome.
+  [[nodiscard]] job_id settled_below() const noexcept;
 
   /// Jobs in ascending order.
   [[nodiscard]] const std::map<job_id, tracked_job>& all() const noexcept {

@@ -84,6 +84,7 @@ struct memory_unregistered;
 struct copy_done;
 struct fence_made;
 struct device_ticked;
+struct report_again;
 
 // device
 struct register_memory;
@@ -109,6 +110,7 @@ CAF_BEGIN_TYPE_ID_BLOCK(kvtide_wire, caf::first_custom_type_id)
   CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::worker_ready))
   CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::transfer_done))
   CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::ticked))
+  CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::report_again))
 CAF_END_TYPE_ID_BLOCK(kvtide_wire)
 
 // What never leaves its process: these carry pointers, or have no reason to.

@@ -66,6 +66,7 @@ fake_worker(gpu_worker_actor::stateful_pointer<fake_state>, worker_log* log) {
       log->heard.emplace_back("ticked");
       log->ticks.push_back(x);
     },
+    [](const msg::report_again&) {},
     [](const msg::timer&) {},
   };
 }

@@ -656,6 +656,47 @@ TEST_F(GpuWorker, AnswersRegistrationsWithoutAScheduler) {
   EXPECT_FALSE(is_alive(uut));
 }
 
+TEST_F(GpuWorker, S9RepeatsWhatItReportedUntilNobodyAsks) {
+  start();
+  run_step(begin(1, {1, 2, 3}));
+  tell(stores(1, {4}));
+  tell(msg::copy_done{1, true, 0, {}});
+  tell(msg::copy_done{2, false, 4, "broken"});
+  EXPECT_THAT(take_reports(), ElementsAre("1 done", "2 failed from 4"));
+  // What is here still comes.
+  tell(msg::report_again{{1, 2, 3, 4}, {}});
+  EXPECT_THAT(take_reports(), ElementsAre("1 done", "2 failed from 4"));
+  auto next = begin(2);
+  next.settled_below = 3;
+  tell(next);
+  EXPECT_EQ(state().outcomes.size(), 0u);
+}
+
+TEST_F(GpuWorker, S9RepeatsThatAJobIsLateOrOver) {
+  start();
+  run_step(begin(1, {1, 2}));
+  for (auto i = 0; i < 10; ++i)
+    world.advance(100ms);
+  tell(msg::copy_done{1, true, 0, {}});
+  EXPECT_THAT(take_reports(), ElementsAre("1 late", "2 late", "1 drained"));
+  tell(msg::report_again{{1, 2}, {}});
+  EXPECT_THAT(take_reports(), ElementsAre("1 late", "1 drained", "2 late"));
+  tell(msg::report_again{{}, {1, 2}});
+  EXPECT_THAT(take_reports(), ElementsAre("1 drained"));
+}
+
+TEST_F(GpuWorker, S9RefusesAJobThatItSaidItNeverHeardOf) {
+  start();
+  run_step(begin(1));
+  tell(msg::report_again{{5}, {}});
+  EXPECT_THAT(take_reports(), ElementsAre("5 failed"));
+  tell(stores(1, {5, 6}));
+  EXPECT_EQ(state().order_errors, 1u);
+  tell(begin(2));
+  EXPECT_THAT(take_asked(), ElementsAre("submit 6"));
+  EXPECT_THAT(take_reports(), IsEmpty());
+}
+
 // -- S10 ----------------------------------------------------------------------
 
 TEST_F(GpuWorker, S10SaysOnlyHowAJobEnded) {

@@ -9,7 +9,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstddef>
+#include <string>
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
@@ -210,6 +212,9 @@ TEST(Deaths, ADeviceMayOutliveTheNextLifeOfItsRank) {
   EXPECT_THAT(sys.notices(), ElementsAre("rank_lost 1", "rank_back 1"));
   sys.done(1, {rank_id{0}});
   EXPECT_THAT(sys.notices(), ElementsAre("load_failed R 1 from 0 [4 5] new"));
+  // The next life does not speak for the copies of the one before.
+  sys.pass(std::chrono::minutes{1});
+  EXPECT_THAT(sys.notices(), IsEmpty());
   EXPECT_EQ(sys.counters().quarantined_slots, 2u);
   sys.kill_orphan(1);
   EXPECT_THAT(sys.notices(), ElementsAre("released R [4 5]"));

@@ -43,6 +43,7 @@ fake_worker(gpu_worker_actor::stateful_pointer<fake_worker_state> self) {
     [](const msg::copy_done&) {},
     [](const msg::fence_made&) {},
     [](const msg::device_ticked&) {},
+    [](const msg::report_again&) {},
     [](const msg::timer&) {},
   };
 }

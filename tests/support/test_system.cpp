@@ -39,8 +39,9 @@ struct part_state {
 /// Stands between the scheduler and a worker, and listens.
 using tap_actor = caf::typed_actor<
   caf::reacts_to<msg::begin_step>, caf::reacts_to<msg::stores>,
-  caf::reacts_to<msg::tick>, caf::reacts_to<msg::worker_ready>,
-  caf::reacts_to<msg::transfer_done>, caf::reacts_to<msg::ticked>>;
+  caf::reacts_to<msg::tick>, caf::reacts_to<msg::report_again>,
+  caf::reacts_to<msg::worker_ready>, caf::reacts_to<msg::transfer_done>,
+  caf::reacts_to<msg::ticked>>;
 
 /// Asks the cache manager what the engine's calls do not tell.
 using probe_actor = caf::typed_actor<caf::reacts_to<msg::key_states>,
@@ -62,6 +63,8 @@ struct rank_part {
   /// Copies that the device must end before another one starts.
   std::map<job_id, std::set<job_id>> before;
   std::set<job_id> late;
+  std::set<std::pair<job_id, job_status>> lost_reports;
+  bool loses_stores = false;
   std::deque<msg::make_fence> fences;
   std::vector<std::string> plans;
   /// Steps whose compute may go on and has not ended.
@@ -228,13 +231,17 @@ struct test_system::state {
       [=, &part](const msg::stores& x) {
         part.plans.push_back(
           encode_plan(self->system(), {x.step, {}, {}, {}}, x));
-        self->send(part.worker, x);
+        if (!std::exchange(part.loses_stores, false))
+          self->send(part.worker, x);
       },
       [=, &part](const msg::tick& x) { self->send(part.worker, x); },
+      [=, &part](const msg::report_again& x) { self->send(part.worker, x); },
       [=](const msg::worker_ready& x) { self->send(st->scheduler, x); },
       [=, &part](const msg::transfer_done& x) {
         if (x.status == job_status::late)
           part.late.insert(x.job);
+        if (part.lost_reports.erase({x.job, x.status}) > 0)
+          return;
         self->send(st->scheduler, x);
       },
       [=](const msg::ticked& x) { self->send(st->scheduler, x); },
@@ -881,6 +888,18 @@ void test_system::kill_rank(rank_id rank) {
   part.copies.clear();
   part.fences.clear();
   part.ready.clear();
+}
+
+void test_system::lose_report(rank_id rank, job_id job, job_status status) {
+  st_->ranks[rank].lost_reports.emplace(job, status);
+}
+
+void test_system::lose_stores(rank_id rank) {
+  st_->ranks[rank].loses_stores = true;
+}
+
+std::size_t test_system::remembered(rank_id rank) {
+  return state_of<gpu_worker_state>(st_->ranks[rank].worker).outcomes.size();
 }
 
 void test_system::kill_worker(rank_id rank) {

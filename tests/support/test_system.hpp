@@ -206,6 +206,15 @@ public:
   /// The worker, then the device, as when the process of a rank ends.
   void kill_rank(rank_id rank);
 
+  /// The next such report of a rank is lost on its way.
+  void lose_report(rank_id rank, job_id job, job_status status);
+
+  /// The next stores that are planned never reach a rank.
+  void lose_stores(rank_id rank);
+
+  /// Outcomes that the worker of a rank could repeat.
+  [[nodiscard]] std::size_t remembered(rank_id rank = 0);
+
   /// The device, and the copies that it makes, live on.
   void kill_worker(rank_id rank);
 
