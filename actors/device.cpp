@@ -253,6 +253,7 @@ device(device_actor::stateful_pointer<device_state> self,
     [&st](const core::order_breach& x) { st.pass_on(x); });
   if (st.config.order_checks != order_checks::off)
     st.checks.emplace(st.order);
+  st.now = st.config.start_time;
   self->set_down_handler(
     [self](caf::down_msg&) { self->quit(caf::exit_reason::user_shutdown); });
   return {

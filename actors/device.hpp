@@ -57,6 +57,9 @@ struct device_config {
   /// device has a pool of its own.
   std::shared_ptr<gpu::host_pool_memory> shared_pool;
 
+  /// Simulated time at the start.
+  nanoseconds_t start_time = 0;
+
   /// What goes wrong with a job; for tests.
   std::function<gpu::copy_fault(job_id, job_kind)> fault;
 

@@ -2,12 +2,16 @@
 
 #include "actors/gpu_worker.hpp"
 
+#include "actors/alive.hpp"
 #include "actors/log.hpp"
 #include "actors/order_checks.hpp"
 #include "core/store_writer.hpp"
 #include "messages/plan_bytes.hpp"
 
+#include <caf/actor_cast.hpp>
 #include <caf/actor_clock.hpp>
+#include <caf/exit_reason.hpp>
+#include <caf/sec.hpp>
 
 #include <algorithm>
 #include <iterator>
@@ -68,15 +72,31 @@ void gpu_worker_state::tick(const msg::tick& req) {
   tick_device();
 }
 
+void gpu_worker_state::report_again(const msg::report_again& req) {
+  for (const auto id : req.silent) {
+    if (const auto* known = outcomes.find(id)) {
+      report(id, known->status, known->first_failed_row);
+      if (known->status == job_status::late && !ledger.contains(id))
+        report(id, job_status::drained);
+    } else if (!is_here(id)) {
+      // Its plan was lost. Should it still come, it comes too late.
+      ++failed_jobs;
+      report(id, job_status::failed);
+    }
+  }
+  for (const auto id : req.late)
+    if (!ledger.contains(id))
+      report(id, job_status::drained);
+}
+
 void gpu_worker_state::register_kv(const msg::register_kv& req) {
   const auto& kv = req.memory;
   if (memory != memory_state::none)
     return refuse_registration(
       {ec::out_of_order, "memory is registered already: call unregister_kv and "
                          "await its answer"});
-  if (device_gone)
-    return refuse_registration(
-      {ec::rank_unavailable, "the device is gone: start this rank again"});
+  if (scheduler_gone)
+    return refuse_registration({ec::shutting_down, text::no_scheduler});
   if (kv.rank != config.rank)
     return refuse_registration(
       {ec::invalid_argument, "kv_memory::rank is " + std::to_string(kv.rank)
@@ -120,12 +140,17 @@ void gpu_worker_state::unregister_kv() {
   }
   for (const auto& plan : std::exchange(early, {}))
     fail(plan.jobs);
-  if (device_gone)
-    return memory_unregistered();
   self->send(device, msg::unregister_memory{});
 }
 
 void gpu_worker_state::await_step(const msg::await_step& req) {
+  if (scheduler_gone)
+    return tell_rank(ec::shutting_down, text::no_scheduler);
+  if (req.plan.empty() && config.delivery == plan_delivery::by_engine)
+    return tell_rank(ec::invalid_argument,
+                     "begin_step(" + std::to_string(req.step)
+                       + ") came without a plan: with plan_delivery::by_engine "
+                         "pass step_plan::bytes");
   // Without a plan the engine relies on the scheduler's, which leads to
   // `step_ready` by itself.
   if (req.plan.empty())
@@ -176,18 +201,22 @@ void gpu_worker_state::get_stats() {
 void gpu_worker_state::memory_registered(const msg::memory_registered& answer) {
   if (answer.reason.code != ec::none) {
     memory = memory_state::none;
-    return refuse_registration(answer.reason);
+    refuse_registration(answer.reason);
+    return quit_if_over();
   }
   memory = memory_state::registered;
   self->send(rank_side,
              kv_registered{config.rank, answer.slots, answer.slot_bytes, {}});
   self->send(scheduler,
-             msg::worker_ready{config.rank, config.incarnation, answer.slots});
+             msg::worker_ready{config.rank, config.incarnation, answer.slots,
+                               caf::actor_cast<caf::strong_actor_ptr>(device)});
+  quit_if_over();
 }
 
 void gpu_worker_state::memory_unregistered() {
   memory = memory_state::none;
   self->send(rank_side, kv_unregistered{config.rank});
+  quit_if_over();
 }
 
 void gpu_worker_state::copy_done(const msg::copy_done& x) {
@@ -210,6 +239,7 @@ void gpu_worker_state::copy_done(const msg::copy_done& x) {
       report(x.job, job_status::failed, x.first_failed_row);
       break;
   }
+  quit_if_over();
 }
 
 void gpu_worker_state::fence_made(const msg::fence_made& answer) {
@@ -218,6 +248,7 @@ void gpu_worker_state::fence_made(const msg::fence_made& answer) {
                      "a fence came that nobody waits for", answer.step);
   }
   say_ready(answer.wait_for);
+  quit_if_over();
 }
 
 void gpu_worker_state::device_ticked(const msg::device_ticked& answer) {
@@ -240,8 +271,14 @@ void gpu_worker_state::timer() {
   arm_timer();
 }
 
+void gpu_worker_state::on_down(const caf::actor_addr& who) {
+  if (device.address() == who)
+    device_down();
+  else
+    scheduler_down();
+}
+
 void gpu_worker_state::device_down() {
-  device_gone = true;
   log().error("rank {}: the device is gone with {} jobs in flight", config.rank,
               ledger.size());
   for (const auto& [id, ending] : ledger.clear()) {
@@ -249,21 +286,43 @@ void gpu_worker_state::device_down() {
     report(id, late ? job_status::drained : job_status::failed);
   }
   fail(std::exchange(deferred, {}));
-  const auto before = std::exchange(memory, memory_state::none);
-  if (before == memory_state::registering)
-    refuse_registration(
-      {ec::device_failure, "the device is gone: start this rank again"});
-  else if (before == memory_state::unregistering)
+  // Nobody is left without an answer.
+  if (memory == memory_state::registering)
+    refuse_registration({ec::device_failure, "the device is gone"});
+  else if (memory == memory_state::unregistering)
     memory_unregistered();
   else
-    tell_rank(ec::device_failure, "the device is gone: start this rank again");
+    tell_rank(ec::device_failure, "the device is gone");
   if (awaiting_fence)
     say_ready({});
   if (target) {
     now = *target;
-    fire_due(now);
     finish_tick(never);
   }
+  // Without a device this is no rank: the scheduler is to know it lost (G7).
+  self->quit(caf::sec::runtime_error);
+}
+
+void gpu_worker_state::scheduler_down() {
+  log().error("rank {}: the scheduler is gone; {} jobs in flight may end",
+              config.rank, ledger.size());
+  scheduler_gone = true;
+  deferred.clear();
+  held.clear();
+  early.clear();
+  tell_rank(ec::shutting_down, text::no_scheduler);
+  quit_if_over();
+}
+
+void gpu_worker_state::quit_if_over() {
+  if (!scheduler_gone)
+    return;
+  // Simulated time stands still now, and with it every copy.
+  const auto asked_device = memory == memory_state::registering
+                         || memory == memory_state::unregistering
+                         || awaiting_fence || ledger.size() > 0;
+  if (config.virtual_time || !asked_device)
+    self->quit(caf::exit_reason::user_shutdown);
 }
 
 // -- helpers: plans -----------------------------------------------------------
@@ -274,6 +333,7 @@ bool gpu_worker_state::in_order(const msg::begin_step& plan) const {
 
 void gpu_worker_state::take(const msg::begin_step& plan) {
   arrived = plan.step;
+  outcomes.forget_below(plan.settled_below);
   path.begin_step();
   held_plan added;
   added.step = plan.step;
@@ -311,31 +371,39 @@ std::vector<job> gpu_worker_state::take_jobs(const std::vector<job>& jobs) {
   std::vector<job> result;
   result.reserve(jobs.size());
   for (const auto& x : jobs) {
-    if (path.take(x.id))
-      result.push_back(x);
-    else
+    if (!path.take(x.id))
       order.breach(core::order_rule::s4,
                    "a job came twice, or behind later ones",
                    "job " + std::to_string(x.id));
+    else if (outcomes.find(x.id) != nullptr)
+      order.breach(core::order_rule::s12,
+                   "a job came after it had been reported failed",
+                   "job " + std::to_string(x.id));
+    else
+      result.push_back(x);
   }
   return result;
 }
 
 void gpu_worker_state::refuse(const std::vector<job>& jobs) {
-  const auto has = [](const std::vector<job>& list, job_id id) {
+  auto lost = jobs;
+  std::erase_if(lost, [this](const job& x) { return is_here(x.id); });
+  fail(lost);
+}
+
+bool gpu_worker_state::is_here(job_id id) const {
+  const auto in = [id](const std::vector<job>& list) {
     return std::any_of(list.begin(), list.end(),
                        [id](const job& x) { return x.id == id; });
   };
-  const auto is_here = [this, &has](const job& x) {
-    return ledger.contains(x.id) || has(deferred, x.id)
-        || std::any_of(held.begin(), held.end(), [&](const held_plan& plan) {
-             return has(plan.loads, x.id) || has(plan.flushed_stores, x.id)
-                 || has(plan.stores, x.id);
-           });
-  };
-  auto lost = jobs;
-  lost.erase(std::remove_if(lost.begin(), lost.end(), is_here), lost.end());
-  fail(lost);
+  return ledger.contains(id) || in(deferred)
+      || std::any_of(held.begin(), held.end(),
+                     [&in](const held_plan& plan) {
+                       return in(plan.loads) || in(plan.flushed_stores)
+                           || in(plan.stores);
+                     })
+      || std::any_of(early.begin(), early.end(),
+                     [&in](const msg::stores& plan) { return in(plan.jobs); });
 }
 
 void gpu_worker_state::take_early_stores() {
@@ -369,7 +437,7 @@ void gpu_worker_state::run(held_plan plan) {
   auto batch = std::exchange(deferred, {});
   share_out(std::move(plan.flushed_stores), batch);
   submit(std::move(batch), {});
-  awaiting_fence = !flush.empty() && !device_gone;
+  awaiting_fence = !flush.empty();
   // Reference rules record the wait for a load of this step as satisfied.
   auto not_awaited = skipped;
   if (flush.size() > started.size())
@@ -433,6 +501,8 @@ void gpu_worker_state::skip(job_id job, job_status status) {
 
 void gpu_worker_state::report(job_id job, job_status status,
                               std::uint32_t row) {
+  if (status != job_status::drained)
+    outcomes.note(job, {status, row});
   self->send(scheduler, msg::transfer_done{job, config.rank, config.incarnation,
                                            status, row});
 }
@@ -485,11 +555,6 @@ void gpu_worker_state::arm_timer() {
 }
 
 void gpu_worker_state::tick_device() {
-  if (device_gone) {
-    now = *target;
-    fire_due(now);
-    return finish_tick(never);
-  }
   asked = std::clamp(next_due(), now, *target);
   self->send(device, msg::device_tick{asked});
 }
@@ -549,12 +614,16 @@ gpu_worker(gpu_worker_actor::stateful_pointer<gpu_worker_state> self,
   st.device = std::move(target);
   st.scheduler = std::move(scheduler);
   st.rank_side = std::move(rank_side);
+  st.now = st.config.start_time;
   self->monitor(st.device);
-  self->set_down_handler([&st](caf::down_msg&) { st.device_down(); });
+  self->monitor(st.scheduler);
+  self->set_down_handler(
+    [&st](caf::down_msg& down) { st.on_down(down.source); });
   return {
     [&st](const msg::begin_step& x) { st.begin_step(x), st.check_rest(); },
     [&st](const msg::stores& x) { st.stores(x), st.check_rest(); },
     [&st](const msg::tick& x) { st.tick(x); },
+    [&st](const msg::report_again& x) { st.report_again(x); },
     [&st](const msg::register_kv& x) { st.register_kv(x); },
     [&st](const msg::unregister_kv&) { st.unregister_kv(); },
     [&st](const msg::await_step& x) { st.await_step(x), st.check_rest(); },

@@ -10,6 +10,7 @@
 #include "actors/alarm.hpp"
 #include "core/job_path.hpp"
 #include "core/order_log.hpp"
+#include "core/outcome_log.hpp"
 #include "core/rules.hpp"
 #include "core/transfer_ledger.hpp"
 #include "core/worker_checks.hpp"
@@ -52,6 +53,12 @@ struct gpu_worker_config {
   /// Time moves by `tick` only, and no timer is armed.
   bool virtual_time = false;
 
+  /// Simulated time at the start.
+  nanoseconds_t start_time = 0;
+
+  /// See `options::delivery`.
+  plan_delivery delivery = plan_delivery::direct;
+
   /// See `options::model_fingerprint`.
   std::string model_fingerprint;
 
@@ -75,6 +82,8 @@ struct gpu_worker_state {
 
   void tick(const msg::tick& req);
 
+  void report_again(const msg::report_again& req);
+
   void register_kv(const msg::register_kv& req);
 
   void unregister_kv();
@@ -97,8 +106,16 @@ struct gpu_worker_state {
 
   void timer();
 
-  /// No copy runs any more: what was in flight has failed.
+  void on_down(const caf::actor_addr& who);
+
+  /// No copy runs any more: what was in flight has failed, and this rank ends.
   void device_down();
+
+  /// Nobody decides any more: what runs may end, and this rank with it.
+  void scheduler_down();
+
+  /// Once the scheduler is gone.
+  void quit_if_over();
 
   // -- helpers: plans ---------------------------------------------------------
 
@@ -129,6 +146,9 @@ struct gpu_worker_state {
   /// Reports jobs of a message that came in the wrong order as failed, except
   /// those that will have a report of their own.
   void refuse(const std::vector<job>& jobs);
+
+  /// It waits here, or is with the device, and will be reported.
+  [[nodiscard]] bool is_here(job_id id) const;
 
   void run_held_plans();
 
@@ -201,7 +221,7 @@ struct gpu_worker_state {
   };
 
   memory_state memory = memory_state::none;
-  bool device_gone = false;
+  bool scheduler_gone = false;
   /// From the registration, see `kv_memory::writer`.
   std::uint32_t writer = 0;
   std::uint32_t writers = 1;
@@ -231,6 +251,8 @@ struct gpu_worker_state {
   core::transfer_ledger ledger{0};
   /// The highest job that was ended without the device.
   std::optional<job_id> skipped;
+  /// What was reported, in case a report is lost.
+  core::outcome_log outcomes;
 
   alarm wake_up;
 
@@ -253,8 +275,9 @@ struct gpu_worker_state {
 /// Runs the plans of one rank: decides when a job goes to the device, never
 /// which (S10).
 /// @param target if it goes down, its jobs are reported failed, a step that
-///               waits for a fence goes on, and later jobs fail. Nothing
-///               happens when one of the other two goes down.
+///               waits for a fence goes on, and the worker quits.
+/// @param scheduler if it goes down, nothing is handed over any more, and the
+///                  worker quits when the copies that are running have ended.
 gpu_worker_actor::behavior_type
 gpu_worker(gpu_worker_actor::stateful_pointer<gpu_worker_state> self,
            gpu_worker_config config, device_actor target,

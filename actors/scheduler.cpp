@@ -10,6 +10,7 @@
 #include "core/store_intent.hpp"
 
 #include <caf/actor_cast.hpp>
+#include <caf/exit_reason.hpp>
 #include <caf/send.hpp>
 
 #include <algorithm>
@@ -19,7 +20,10 @@ namespace kvtide {
 
 scheduler_state::~scheduler_state() {
   for (const auto& [id, row] : rows)
-    caf::anon_send(row->actor, msg::retire{});
+    if (row->actor)
+      caf::anon_send(row->actor, msg::retire{});
+  if (cache) // This one or a later one than whoever spawned us knows.
+    caf::anon_send_exit(cache, caf::exit_reason::user_shutdown);
 }
 
 // -- the queue ----------------------------------------------------------------
@@ -52,6 +56,7 @@ void scheduler_state::pump() {
 
 void scheduler_state::done() {
   phase = std::monostate{};
+  cache_asked = false;
   pump();
 }
 
@@ -141,7 +146,7 @@ void scheduler_state::empty_tables(request_id id, request_row& row) {
 void scheduler_state::release_promise(request_row& row) {
   if (row.promise == 0)
     return;
-  self->send(cache, msg::release_promise{row.promise});
+  tell_cache(msg::release_promise{row.promise});
   row.promise = 0;
   slots_gained = true;
 }
@@ -162,16 +167,17 @@ void scheduler_state::drop(request_id id) {
   empty_tables(id, *row);
   if (checks)
     checks->lives.dropped(id);
-  self->send(row->actor, msg::retire{});
+  if (row->actor) {
+    self->demonitor(row->actor.address()); // This end is no loss.
+    self->send(row->actor, msg::retire{});
+  }
   rows.erase(id);
 }
 
-void scheduler_state::watch_full_blocks(const core::tracked_job& entry) {
-  for (const auto& row : entry.work.rows)
-    if (!shape->groups[row.key.group].sliding())
-      for (auto block : row.blocks)
-        if (block != no_block)
-          watch.add(block, entry.work.id);
+void scheduler_state::watch_blocks(const core::tracked_job& entry,
+                                   blocks_of which) {
+  for_each_block(entry.work, which,
+                 [&](block_id block) { watch.add(block, entry.work.id); });
 }
 
 std::vector<core::key_view> scheduler_state::last_keys(const request_row* row,
@@ -193,6 +199,7 @@ scheduler(scheduler_actor::stateful_pointer<scheduler_state> self,
   st.opts = std::move(config.opts);
   st.rule = &core::rules_of(st.opts.rules);
   st.cache = std::move(cache);
+  self->monitor(st.cache);
   st.engine = std::move(engine);
   st.order = make_order_log("scheduler", st.opts.order_checks,
                             std::move(config.on_breach));

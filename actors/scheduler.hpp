@@ -64,6 +64,16 @@ struct rank_gone {
   incarnation_id incarnation = 0;
 };
 
+/// The device of a worker that died is gone too: of these jobs no copy runs any
+/// more on this rank.
+struct rank_fenced {
+  rank_id rank = 0;
+  std::vector<job_id> jobs;
+};
+
+/// The cache manager died.
+struct cache_gone {};
+
 /// No step came: finished requests are planned without one (S13).
 struct idle_plan {};
 
@@ -74,11 +84,13 @@ struct advance_on {
 };
 
 /// Everything that takes effect one after the other (S1).
-using scheduler_item = std::variant<
-  msg::add, msg::extend, msg::lookup, msg::decline, msg::allocate, msg::step,
-  msg::outputs, msg::truncate, msg::finish, msg::reset, msg::get_stats,
-  msg::get_snapshot, msg::take_events, msg::shutdown, msg::advance,
-  msg::transfer_done, rank_joined, rank_gone, idle_plan, advance_on>;
+using scheduler_item
+  = std::variant<msg::add, msg::extend, msg::lookup, msg::decline,
+                 msg::allocate, msg::step, msg::outputs, msg::truncate,
+                 msg::finish, msg::reset, msg::get_stats, msg::get_snapshot,
+                 msg::take_events, msg::shutdown, msg::advance,
+                 msg::transfer_done, rank_joined, rank_gone, rank_fenced,
+                 cache_gone, idle_plan, advance_on>;
 
 // -- the item in progress -----------------------------------------------------
 
@@ -98,9 +110,9 @@ struct lookup_phase {
 
 struct allocate_phase {
   request_id request = 0;
-  token_count total = 0;
-  /// The request has answered.
+  /// The request has said what the load reads.
   bool offered = false;
+  token_count total = 0;
   job work;
 };
 
@@ -166,6 +178,8 @@ struct scheduler_state {
   struct rank_seat {
     /// Null as soon as it is known to be down.
     gpu_worker_actor worker;
+    /// Null if it is known to be down, or ends with the worker.
+    caf::actor_addr device;
     incarnation_id incarnation = 0;
     std::uint64_t slots = 0;
     bool joined = false;
@@ -270,6 +284,7 @@ struct scheduler_state {
   void invite(step_phase& now, request_id id, bool offers, bool moves);
   void invite_refused(step_phase& now);
   void ask_participants(step_phase& now);
+  void leave_out_given_up(msg::store_offer& answer);
   void ask_pool(step_phase& now);
   void settle_offer(step_phase& now, step_phase::participant& who,
                     core::store_grant& grant);
@@ -279,18 +294,33 @@ struct scheduler_state {
   void send_begin_step(const step_phase& now, std::vector<job> flushed_stores);
   [[nodiscard]] bool stores_paused();
 
+  // -- actors that die (scheduler_deaths.cpp) ---------------------------------
+
+  void on_down(const caf::actor_addr& who);
+
+  void lose_worker(rank_id rank);
+  void lose_device(const caf::actor_addr& who);
+  void start(rank_gone& x);
+  void start(rank_fenced& x);
+  void lose_cache();
+  void start(cache_gone& x);
+  void start_cache();
+  /// Answers in its place what the item in progress asked the cache manager.
+  void answer_for_cache();
+  void lose_request(request_id id, request_row& row);
+  /// Answers in its place what the item in progress asked a request.
+  void answer_for_request(request_id id);
+
   // -- jobs, ranks and time (scheduler_jobs.cpp) ------------------------------
 
   void start(msg::transfer_done& x);
   void start(rank_joined& x);
-  void start(rank_gone& x);
   void start(msg::advance& x);
   void start(advance_on& x);
 
   void on(msg::rolled_back& x);
   void on(const msg::ticked& x);
   void on_transfer(msg::transfer_done& x);
-  void on_down(const caf::actor_addr& worker);
   void on_timer();
 
   void settle(core::tracked_job& entry);
@@ -311,6 +341,11 @@ struct scheduler_state {
   void end_tick(advance_phase& now);
   void maybe_stopped();
   void arm_timer();
+  /// From now on it is noticed if a rank stays silent about a job.
+  void expect_reports(core::tracked_job& entry);
+  /// Asks ranks for reports that are long overdue: they may be lost.
+  void ask_for_reports();
+  [[nodiscard]] bool is_orphaned(job_id id, rank_id rank) const;
   [[nodiscard]] nanoseconds_t clock_now() const;
   [[nodiscard]] nanoseconds_t own_due() const;
 
@@ -333,9 +368,37 @@ struct scheduler_state {
   void refresh_boundary(request_row& row);
   void drop_if_over(request_id id);
   void drop(request_id id);
-  void watch_full_blocks(const core::tracked_job& entry);
+  /// Blocks of sliding groups, or those of the others.
+  enum class blocks_of : bool { full, sliding };
+  template <class Function>
+  void for_each_block(const job& work, blocks_of which, Function fun) const {
+    for (const auto& row : work.rows)
+      if (shape->groups[row.key.group].sliding()
+          == (which == blocks_of::sliding))
+        for (auto block : row.blocks)
+          if (block != no_block)
+            fun(block);
+  }
+  void watch_blocks(const core::tracked_job& entry, blocks_of which);
   [[nodiscard]] std::vector<core::key_view> last_keys(const request_row* row,
                                                       job_id ending) const;
+  /// Without effect while there is no cache manager: a new one knows nothing of
+  /// what came before it.
+  template <class T>
+  void tell_cache(T x) {
+    if (cache)
+      self->send(cache, std::move(x));
+  }
+  /// For what is answered. To be called last: the answer may end the phase.
+  template <class T>
+  void ask_cache(T x) {
+    cache_asked = true;
+    cache_losses_in_a_row = 0;
+    if (cache)
+      self->send(cache, std::move(x));
+    else
+      answer_for_cache();
+  }
   /// One message object for all ranks: what they read is identical (S10).
   template <class T>
   void broadcast(T x) {
@@ -353,7 +416,11 @@ struct scheduler_state {
   std::shared_ptr<const core::layout> shape;
   options opts;
   const core::rules* rule = nullptr;
+  /// Null from its death to the turn of `cache_gone`.
   cache_manager_actor cache;
+  /// The item in progress waits for it.
+  bool cache_asked = false;
+  std::uint32_t cache_losses_in_a_row = 0;
   engine_actor engine;
 
   std::deque<scheduler_item> queue;
@@ -367,6 +434,12 @@ struct scheduler_state {
   core::reuse_watch watch;
   core::sliding_index sliding;
   std::vector<rank_seat> ranks;
+  /// Devices that outlive their workers, and what they may still copy.
+  struct orphan {
+    caf::actor_addr device;
+    rank_fenced copies;
+  };
+  std::vector<orphan> orphans;
 
   /// The last step; zero before the first.
   step_id last_step = 0;
@@ -399,6 +472,8 @@ struct scheduler_state {
   nanoseconds_t now = 0;
   /// When `finishing` is planned without a step (S13).
   nanoseconds_t idle_due = never;
+  /// When silent ranks are asked; `never` only while no job is in flight.
+  nanoseconds_t reports_due = never;
   alarm wake_up;
 
   struct stop_call {
@@ -422,7 +497,10 @@ struct scheduler_state {
 
 /// Decides what is loaded, stored and flushed (S10). Spawns one request actor
 /// per request. If a worker dies, its jobs fail, the engine is told, stores
-/// pause and lookups find nothing until a worker with its rank joins again.
+/// pause and lookups find nothing until a worker with its rank joins again. If
+/// a request actor dies, its request goes on without the cache. If the cache
+/// manager dies, another one is started, empty as after a reset. It ends with
+/// the scheduler.
 /// @param config Validated by the caller.
 scheduler_actor::behavior_type
 scheduler(scheduler_actor::stateful_pointer<scheduler_state> self,

@@ -68,6 +68,7 @@ void scheduler_state::start(msg::add& x) {
   row->actor = self->spawn(
     request, request_config{call.request, shape, rule, call.prompt_tokens},
     caf::actor_cast<scheduler_request_port>(self));
+  self->monitor(row->actor);
   refresh_boundary(*row);
   if (checks)
     checks->lives.added(call.request);
@@ -95,6 +96,9 @@ void scheduler_state::start(msg::extend& x) {
                 name_of(x.call.request)
                   + ": a prefix hash must not be empty, and token_ids must be "
                     "empty or name every token that the hashes cover");
+  row->hashes += x.call.hashes.size();
+  if (!row->actor)
+    return; // Nobody keeps them.
   auto& update = row->update;
   // Behind hashes without ids, ids would be taken for those of other tokens.
   if (update.token_ids.size()
@@ -105,7 +109,6 @@ void scheduler_state::start(msg::extend& x) {
                        x.call.hashes.end());
   if (x.call.first == 0)
     update.parent = x.call.parent;
-  row->hashes += x.call.hashes.size();
 }
 
 void scheduler_state::start(msg::outputs& x) {
@@ -146,6 +149,13 @@ void scheduler_state::start(msg::truncate& x) {
     row->next[g] = std::min(
       row->next[g],
       static_cast<std::size_t>(tokens / shape->groups[g].chunk_tokens));
+  // Behind the cut other chunks will be: they may be tried as often (R8).
+  std::erase_if(row->retries, [&](const auto& tried) {
+    const auto& [group, chunk] = tried.first;
+    return static_cast<token_count>(chunk + 1)
+           * shape->groups[group].chunk_tokens
+         > tokens;
+  });
   refresh_boundary(*row);
   // The blocks behind are written again: stores that read them end first.
   for (auto id : row->jobs) {
@@ -159,7 +169,8 @@ void scheduler_state::start(msg::truncate& x) {
         && std::any_of(work.rows.begin(), work.rows.end(), rewritten))
       leftover_flush.insert(id);
   }
-  self->send(row->actor, msg::shrink{std::exchange(row->update, {}), tokens});
+  if (row->actor)
+    self->send(row->actor, msg::shrink{std::exchange(row->update, {}), tokens});
 }
 
 void scheduler_state::start(msg::finish& x) {
@@ -208,7 +219,7 @@ void scheduler_state::await_plan(request_id id, request_row& row) {
   release_promise(row);
   for (auto job : row.jobs)
     if (const auto& entry = *jobs.find(job); entry.work.kind == job_kind::store)
-      watch_full_blocks(entry);
+      watch_blocks(entry, blocks_of::full);
   finishing.push_back(id);
   if (opts.delivery != plan_delivery::direct)
     return; // Without a step there is no way to the ranks.
@@ -252,6 +263,8 @@ void scheduler_state::start(msg::lookup& x) {
     release_promise(row); // R11
     if (!row.jobs.empty()) {
       hit.ask_again = true; // PRE-02
+    } else if (!row.actor) {
+      row.local = row.hit_tokens = query.local;
     } else {
       row.local = query.local;
       auto ask = core::search_query{};
@@ -284,7 +297,7 @@ void scheduler_state::on(msg::search_keys& x) {
   if (!take_keys(*lookup, x))
     return unasked(x.turn, "a second search_keys");
   if (--lookup->missing == 0)
-    self->send(cache, msg::search{turn, std::move(lookup->queries)});
+    ask_cache(msg::search{turn, std::move(lookup->queries)});
 }
 
 bool scheduler_state::take_keys(lookup_phase& lookup, msg::search_keys& x) {
@@ -371,14 +384,16 @@ void scheduler_state::start(msg::allocate& x) {
                 name_of(call.request)
                   + " has jobs in flight; look it up again first");
   note_fresh(call.blocks);
-  auto allocation = allocate_phase{};
+  auto& allocation = phase.emplace<allocate_phase>();
   allocation.request = call.request;
   allocation.total = row->local + call.external;
-  self->send(row->actor,
-             msg::plan_load{turn, std::exchange(row->update, {}),
-                            allocation.total, std::move(call.blocks),
-                            std::move(call.hashed)});
-  phase = std::move(allocation);
+  if (row->actor)
+    self->send(row->actor,
+               msg::plan_load{turn, std::exchange(row->update, {}),
+                              allocation.total, std::move(call.blocks),
+                              std::move(call.hashed)});
+  else
+    answer_for_request(call.request);
 }
 
 void scheduler_state::on(msg::load_offer& x) {
@@ -399,7 +414,7 @@ void scheduler_state::on(msg::load_offer& x) {
   for (const auto& row : work.rows)
     ask.keys.push_back(row.key);
   ask.promise = std::exchange(find(x.request)->promise, 0);
-  self->send(cache, std::move(ask));
+  ask_cache(std::move(ask));
 }
 
 void scheduler_state::on(msg::load_prepared& x) {
@@ -411,7 +426,7 @@ void scheduler_state::on(msg::load_prepared& x) {
   auto& row = *find(allocation->request);
   auto work = std::move(allocation->work);
   counters.load_jobs += 1;
-  if (x.grant.ok() && ranks_complete()) {
+  if (x.grant.ok() && ranks_complete() && !work.rows.empty()) {
     for (std::size_t i = 0; i < work.rows.size(); ++i)
       work.rows[i].slot = x.grant.slots[i];
     for (std::size_t g = 0; g < row.next.size(); ++g) {
@@ -420,23 +435,25 @@ void scheduler_state::on(msg::load_prepared& x) {
                                              / chunk); // Rounded up.
     }
     refresh_boundary(row);
-    const auto& entry = jobs.add(std::move(work));
+    auto& entry = jobs.add(std::move(work));
+    entry.local = row.local;
+    expect_reports(entry);
     if (checks)
       checks->job_started(entry.work);
     row.jobs.push_back(entry.work.id);
     waiting_loads.push_back(entry.work);
   } else {
     // R13: a load of what is not there fails at once; so does one that lacks a
-    // rank.
+    // rank, or whose request actor died.
     counters.failed_jobs += 1;
     auto failed = core::tracked_job{};
     failed.work = std::move(work);
     failed.work.id = jobs.skip_id();
     failed.first_failed_row = 0; // Nothing of it was copied.
+    failed.local = row.local;
     if (x.grant.ok())
-      self->send(cache,
-                 msg::complete_job{
-                   turn, job_kind::load, failed.keys(), false, false, {}});
+      tell_cache(msg::complete_job{
+        turn, job_kind::load, failed.keys(), false, false, {}});
     fail_load(failed);
   }
   done();
@@ -446,6 +463,8 @@ void scheduler_state::on(msg::load_prepared& x) {
 
 void scheduler_state::start(msg::reset& x) {
   counters.resets += 1;
+  if (!cache)
+    start_cache(); // It was given up.
   answer(call_done{x.ticket, forget_everything()});
 }
 
@@ -463,7 +482,7 @@ std::vector<job_id> scheduler_state::forget_everything() {
   if (checks)
     checks->reset(jobs.next_id());
   watch.clear();
-  self->send(cache, msg::reset_pool{std::move(running)});
+  tell_cache(msg::reset_pool{std::move(running)});
   auto over = std::vector<request_id>{};
   for (auto i = rows.begin(); i != rows.end(); ++i) {
     auto& row = *i.value();
@@ -490,12 +509,12 @@ std::vector<job_id> scheduler_state::forget_everything() {
 
 void scheduler_state::start(msg::get_stats& x) {
   phase = report_phase{x.ticket, false};
-  self->send(cache, msg::get_pool_report{turn});
+  ask_cache(msg::get_pool_report{turn});
 }
 
 void scheduler_state::start(msg::get_snapshot& x) {
   phase = report_phase{x.ticket, true};
-  self->send(cache, msg::get_pool_report{turn});
+  ask_cache(msg::get_pool_report{turn});
 }
 
 void scheduler_state::on(const msg::pool_report& x) {
@@ -542,7 +561,7 @@ void scheduler_state::on(const msg::pool_report& x) {
 
 void scheduler_state::start(msg::take_events& x) {
   phase = events_phase{x.ticket};
-  self->send(cache, msg::drain_events{turn});
+  ask_cache(msg::drain_events{turn});
 }
 
 void scheduler_state::on(msg::cache_events& x) {

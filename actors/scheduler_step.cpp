@@ -95,6 +95,9 @@ void scheduler_state::ignore_unusable(step_call& call) {
   std::erase_if(call.rows, [&](const step_row& row) {
     return again(row.request) || !usable(row);
   });
+  // A request may end in the step that preempts it.
+  for (auto id : call.preempted)
+    named.erase(id);
   std::erase_if(call.finished, [&](const finish_call& tail) {
     const auto* row = find(tail.request);
     if (again(tail.request) || row == nullptr || row->closed)
@@ -179,7 +182,7 @@ void scheduler_state::take_row(const step_row& row) {
     release_promise(known);            // R11
     known.has_table = true;
   }
-  if (row.new_blocks.empty())
+  if (row.new_blocks.empty() || !known.actor)
     return;
   if (!known.has_table)
     return wrong_call("a running request has new blocks, but no block table to "
@@ -271,6 +274,8 @@ void scheduler_state::invite_finished(step_phase& step) {
 
 void scheduler_state::invite(step_phase& step, request_id id, bool offers,
                              bool moves) {
+  if (!find(id)->actor)
+    return;
   const auto [i, is_new] = step.place.emplace(id, step.participants.size());
   if (is_new)
     step.participants.push_back({id, offers, moves, false, {}});
@@ -304,12 +309,37 @@ void scheduler_state::on(msg::store_offer& x) {
   if (step == nullptr)
     return;
   const auto place = step->place.find(x.offer.request);
-  if (place == step->place.end()
-      || std::exchange(step->participants[place->second].answered, true))
+  if (place == step->place.end() || step->participants[place->second].answered)
     return unasked(x.turn, "a second store_offer");
-  step->participants[place->second].answer = std::move(x);
+  auto& who = step->participants[place->second];
+  who.answered = true;
+  who.answer = std::move(x);
+  leave_out_given_up(who.answer);
   if (--step->missing == 0)
     ask_pool(*step);
+}
+
+/// R8: a chunk that failed too often is not stored for this request, also where
+/// an earlier one that failed later brings it up again.
+void scheduler_state::leave_out_given_up(msg::store_offer& answer) {
+  const auto& retries = find(answer.offer.request)->retries;
+  if (retries.empty())
+    return;
+  auto& candidates = answer.offer.candidates;
+  auto kept = std::size_t{0};
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    const auto found
+      = retries.find({candidates[i].key.group, candidates[i].chunk});
+    if (found != retries.end() && found->second > opts.store_retries)
+      continue;
+    if (kept != i) {
+      candidates[kept] = std::move(candidates[i]);
+      answer.blocks[kept] = std::move(answer.blocks[i]);
+    }
+    ++kept;
+  }
+  candidates.resize(kept);
+  answer.blocks.resize(kept);
 }
 
 void scheduler_state::ask_pool(step_phase& step) {
@@ -339,7 +369,7 @@ void scheduler_state::ask_pool(step_phase& step) {
   }
   if (ask.moved.empty() && ask.offers.empty())
     return end_step(step);
-  self->send(cache, std::move(ask));
+  ask_cache(std::move(ask));
 }
 
 void scheduler_state::on(msg::stores_prepared& x) {
@@ -389,26 +419,22 @@ void scheduler_state::make_store(step_phase& step, step_phase::participant& who,
                          std::move(who.answer.blocks[accepted.candidate])});
   }
   work.first_block = first_blocks(work.rows, *shape);
-  const auto& entry = jobs.add(std::move(work));
+  auto& entry = jobs.add(std::move(work));
+  expect_reports(entry);
   if (checks)
     checks->job_started(entry.work);
   const auto id = entry.work.id;
   auto& row = *find(who.request);
   row.jobs.push_back(id);
   counters.store_jobs += 1;
-  for (const auto& r : entry.work.rows)
-    if (shape->groups[r.key.group].sliding())
-      for (auto block : r.blocks)
-        if (block != no_block)
-          watch.add(block, id);
+  watch_blocks(entry, blocks_of::sliding);
   if (row.wish.ending) {
     // Its blocks are free already, and may be somebody's in this very step.
-    watch_full_blocks(entry);
-    for (const auto& r : entry.work.rows)
-      if (!shape->groups[r.key.group].sliding())
-        for (auto block : r.blocks)
-          if (block != no_block && fresh.count(block) > 0)
-            step.flush.insert(id); // FEN-01
+    watch_blocks(entry, blocks_of::full);
+    for_each_block(entry.work, blocks_of::full, [&](block_id block) {
+      if (fresh.count(block) > 0)
+        step.flush.insert(id); // FEN-01
+    });
   }
   step.plan.stores.push_back(entry.work);
 }
@@ -431,7 +457,8 @@ void scheduler_state::send_begin_step(const step_phase& step,
   broadcast(msg::begin_step{step.plan.step,
                             step.plan.loads,
                             std::move(flushed_stores),
-                            {step.flush.begin(), step.flush.end()}});
+                            {step.flush.begin(), step.flush.end()},
+                            jobs.settled_below()});
 }
 
 void scheduler_state::end_step(step_phase& step) {
@@ -444,9 +471,10 @@ void scheduler_state::end_step(step_phase& step) {
     (now_ ? flushed : deferred.jobs).push_back(work);
   }
   if (!step.idle && opts.delivery == plan_delivery::by_engine)
-    plan.bytes = encode_plan(
-      self->system(), {plan.step, plan.loads, std::move(flushed), plan.flush},
-      deferred);
+    plan.bytes = encode_plan(self->system(),
+                             {plan.step, plan.loads, std::move(flushed),
+                              plan.flush, jobs.settled_below()},
+                             deferred);
   else if (step.begin_late)
     send_begin_step(step, std::move(flushed));
   if (!deferred.jobs.empty() && (step.idle || plan.bytes.empty()))

@@ -57,7 +57,8 @@ cache::prepare_stores(std::span<const store_offer> offers) {
   out.reserve(offers.size());
   for (const auto& offer : offers) {
     out.push_back(pool_.prepare_store(offer));
-    if (!pool_.recency_per_admission() && !out.back().accepted.empty()) {
+    if (!pool_.recency_per_admission() && !out.back().accepted.empty()
+        && !offer.keys.empty()) {
       search_.begin(offer.keys);
       touch(offer.keys, offer.hit_tokens);
     }
@@ -97,8 +98,8 @@ void cache::reset(std::span<const slot_id> running) {
   pool_.reset(running);
 }
 
-bool cache::release_slots(std::span<const slot_id> slots) {
-  return pool_.release_slots(slots);
+bool cache::release_slots(std::span<const slot_id> slots, bool by_reset) {
+  return pool_.release_slots(slots, by_reset);
 }
 
 std::vector<cache_event> cache::take_events() {

@@ -106,8 +106,9 @@ public:
   /// Forgets everything; `running` are the slots of jobs in flight (R9).
   void reset(std::span<const slot_id> running);
 
+  /// @param by_reset what kept the slots out of use was a reset
   /// @returns whether a slot became free
-  bool release_slots(std::span<const slot_id> slots);
+  bool release_slots(std::span<const slot_id> slots, bool by_reset = false);
 
   [[nodiscard]] std::vector<cache_event> take_events();
 

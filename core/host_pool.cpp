@@ -362,7 +362,9 @@ void host_pool::reset(std::span<const slot_id> running) {
     allocator_.clear();
 }
 
-bool host_pool::release_slots(std::span<const slot_id> slots) {
+bool host_pool::release_slots(std::span<const slot_id> slots, bool by_reset) {
+  if (by_reset && !keep_running_slots_) // Somebody else may have them.
+    return false;
   auto gained = false;
   for (const auto slot : slots)
     gained = allocator_.release(slot) || gained;

@@ -141,8 +141,9 @@ public:
 
   /// The last copy that could touch these slots has ended. Slots that are not
   /// out of use are ignored.
+  /// @param by_reset `reset` kept them, or would have under other rules
   /// @returns whether a slot became free
-  bool release_slots(std::span<const slot_id> slots);
+  bool release_slots(std::span<const slot_id> slots, bool by_reset = false);
 
   /// Drains the events since the last call, in order.
   [[nodiscard]] std::vector<cache_event> take_events();

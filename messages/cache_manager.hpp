@@ -66,6 +66,8 @@ struct release_promise {
 /// The late copies that kept these slots out of use have ended.
 struct release_slots {
   std::vector<slot_id> slots;
+  /// What kept them was a reset (R9), not a failed store.
+  bool by_reset = false;
 };
 
 struct reset_pool {

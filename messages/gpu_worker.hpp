@@ -30,12 +30,14 @@ struct begin_step {
   std::vector<job> flushed_stores;
   /// Jobs that must have ended before compute of the step writes (S5).
   std::vector<job_id> flush;
+  /// Nobody asks any more how jobs below this id ended.
+  job_id settled_below = 0;
 };
 
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, begin_step& x) {
   return f(caf::meta::type_name("begin_step"), x.step, x.loads,
-           x.flushed_stores, x.flush);
+           x.flushed_stores, x.flush, x.settled_below);
 }
 
 /// Stores that were planned in a step and are submitted at the start of the
@@ -48,6 +50,20 @@ struct stores {
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, stores& x) {
   return f(caf::meta::type_name("stores"), x.step, x.jobs);
+}
+
+/// Nothing was heard of these jobs for long: their reports may be lost. Those
+/// that have ended are reported again; those that were never heard of fail.
+struct report_again {
+  /// Without any report.
+  std::vector<job_id> silent;
+  /// Reported late, and not drained since.
+  std::vector<job_id> late;
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, report_again& x) {
+  return f(caf::meta::type_name("report_again"), x.silent, x.late);
 }
 
 /// Simulated time moves to `now`. Answered by `ticked`.
@@ -146,7 +162,7 @@ namespace kvtide {
 using gpu_worker_actor = caf::typed_actor<
   // From the scheduler.
   caf::reacts_to<msg::begin_step>, caf::reacts_to<msg::stores>,
-  caf::reacts_to<msg::tick>,
+  caf::reacts_to<msg::tick>, caf::reacts_to<msg::report_again>,
   // From the rank side.
   caf::reacts_to<msg::register_kv>, caf::reacts_to<msg::unregister_kv>,
   caf::reacts_to<msg::await_step>, caf::reacts_to<msg::end_step>,

@@ -13,6 +13,7 @@
 #include "messages/timer.hpp"
 #include "messages/turn.hpp"
 
+#include <caf/actor_control_block.hpp>
 #include <caf/meta/type_name.hpp>
 #include <caf/replies_to.hpp>
 #include <caf/typed_actor.hpp>
@@ -111,12 +112,14 @@ struct worker_ready {
   rank_id rank = 0;
   incarnation_id incarnation = 0;
   std::uint64_t slots = 0;
+  /// Makes its copies. Null if these end with the sender.
+  caf::strong_actor_ptr device{};
 };
 
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, worker_ready& x) {
-  return f(caf::meta::type_name("worker_ready"), x.rank, x.incarnation,
-           x.slots);
+  return f(caf::meta::type_name("worker_ready"), x.rank, x.incarnation, x.slots,
+           x.device);
 }
 
 /// A job ended on one rank. Nothing else comes from a worker (S10).

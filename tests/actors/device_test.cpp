@@ -71,6 +71,7 @@ fake_worker(gpu_worker_actor::stateful_pointer<fake_state>, worker_log* log) {
     [=](const msg::device_breach& x) {
       log->heard.push_back("breach of " + core::to_string(x.rule));
     },
+    [](const msg::report_again&) {},
     [](const msg::timer&) {},
   };
 }

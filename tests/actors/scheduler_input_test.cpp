@@ -151,5 +151,18 @@ TEST(Input, a_load_that_no_rank_has_heard_of_ends_with_a_lost_rank) {
   EXPECT_THAT(sys.copies(1), IsEmpty());
 }
 
+TEST(Input, A_request_may_end_in_the_step_that_preempts_it) {
+  for (auto rules : {rule_set::reference, rule_set::safe}) {
+    auto sys = test_system{plain_options(rules)};
+    sys.add(R, 4);
+    EXPECT_EQ(sys.step({{{R, 4, {{1}}}}, {}}), "S0{R#0<-1}");
+    (void)sys.finish(R, finish_reason::abort);
+    EXPECT_EQ(sys.step({{}, {R}}), "flush{0}");
+    EXPECT_EQ(sys.counters().order_errors, 0u);
+    sys.done(0);
+    EXPECT_TRUE(sys.empty());
+  }
+}
+
 } // namespace
 } // namespace kvtide::test

@@ -45,6 +45,7 @@ fake_worker(gpu_worker_actor::stateful_pointer<fake_worker_state> self) {
     [](const msg::fence_made&) {},
     [](const msg::device_ticked&) {},
     [](const msg::device_breach&) {},
+    [](const msg::report_again&) {},
     [](const msg::timer&) {},
   };
 }

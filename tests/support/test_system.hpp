@@ -214,7 +214,36 @@ public:
   void report(job_id job, rank_id rank, job_status status,
               incarnation_id incarnation = 1);
 
+  /// The worker, then the device, as when the process of a rank ends.
   void kill_rank(rank_id rank);
+
+  /// The next such report of a rank is lost on its way.
+  void lose_report(rank_id rank, job_id job, job_status status);
+
+  /// The next stores that are planned never reach a rank.
+  void lose_stores(rank_id rank);
+
+  /// Outcomes that the worker of a rank could repeat.
+  [[nodiscard]] std::size_t remembered(rank_id rank = 0);
+
+  /// The device, and the copies that it makes, live on.
+  void kill_worker(rank_id rank);
+
+  /// Ends a device that `kill_worker` left.
+  void kill_orphan(rank_id rank);
+
+  /// Kills the actor of a request after so many messages of the next call.
+  void doom_request(request_id id, std::size_t messages = 0);
+
+  /// The same for the cache manager.
+  void doom_cache(std::size_t messages = 0);
+
+  /// Lets no message come between.
+  void kill_cache();
+
+  /// A copy fails on all ranks, and the cache manager dies after so many
+  /// messages of that.
+  void fail_and_kill_cache(job_id job, std::size_t messages);
 
   void restart_rank(rank_id rank, std::uint64_t slots);
 
