@@ -326,6 +326,8 @@ struct scheduler_state {
   void settle(core::tracked_job& entry);
   void settle_store(core::tracked_job& entry);
   void settle_load(core::tracked_job& entry);
+  /// The last late copy of a settled job has ended.
+  void end_late_copies(job_id id);
   void finish_copies(core::tracked_job& entry);
   void fail_load(core::tracked_job& entry);
   void announce_load_end(core::tracked_job& entry);

@@ -105,7 +105,7 @@ void scheduler_state::start(rank_fenced& x) {
   for (auto id : x.jobs)
     if (jobs.report(id, x.rank, job_status::drained, 0)
         == core::job_table::effect::drained)
-      finish_copies(*jobs.find(id));
+      end_late_copies(id);
 }
 
 // -- the cache manager --------------------------------------------------------

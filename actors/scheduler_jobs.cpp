@@ -56,10 +56,14 @@ void scheduler_state::start(msg::transfer_done& x) {
     case effect::settled:
       return settle(*jobs.find(x.job));
     case effect::drained:
-      if (checks)
-        checks->copies_ended(*jobs.find(x.job));
-      return finish_copies(*jobs.find(x.job));
+      return end_late_copies(x.job);
   }
+}
+
+void scheduler_state::end_late_copies(job_id id) {
+  if (checks)
+    checks->copies_ended(*jobs.find(id));
+  finish_copies(*jobs.find(id));
 }
 
 // -- outcomes -----------------------------------------------------------------

@@ -402,7 +402,7 @@ TEST_F(GpuWorker, S4WaitsForNothingThatAnEarlierLifeOfItsRankHeardOf) {
   tell(msg::fence_made{7, {}});
   tell(msg::end_step{7, {}});
   tell(begin(8, {6}, {}, {4}));
-  EXPECT_EQ(state().order_errors, 0u);
+  EXPECT_EQ(state().order.total(), 0u);
 }
 
 TEST_F(GpuWorker, S4SafeRulesDropALoadOfTheSameStepFromTheFlush) {
@@ -698,12 +698,13 @@ TEST_F(GpuWorker, S9RepeatsThatAJobIsLateOrOver) {
 }
 
 TEST_F(GpuWorker, S9RefusesAJobThatItSaidItNeverHeardOf) {
+  ear.expect();
   start();
   run_step(begin(1));
   tell(msg::report_again{{5}, {}});
   EXPECT_THAT(take_reports(), ElementsAre("5 failed"));
   tell(stores(1, {5, 6}));
-  EXPECT_EQ(state().order_errors, 1u);
+  EXPECT_EQ(state().order.total(), 1u);
   tell(begin(2));
   EXPECT_THAT(take_asked(), ElementsAre("submit 6"));
   EXPECT_THAT(take_reports(), IsEmpty());

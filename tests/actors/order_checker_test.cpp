@@ -83,6 +83,7 @@ mute_engine(engine_actor::stateful_pointer<mute_state>, answers* log) {
     [](const rank_lost&) {},
     [](const rank_back&) {},
     [](const overload&) {},
+    [](const cache_lost&) {},
   };
 }
 
@@ -102,6 +103,7 @@ mute_worker(gpu_worker_actor::stateful_pointer<mute_state>) {
     [](const msg::copy_done&) {},
     [](const msg::fence_made&) {},
     [](const msg::device_ticked&) {},
+    [](const msg::report_again&) {},
     [](const msg::device_breach&) {},
     [](const msg::timer&) {},
   };

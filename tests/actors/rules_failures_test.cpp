@@ -139,31 +139,6 @@ void fail_chunk_1_too_often(test_system& sys) {
 }
 
 // FAI-01, part 3
-TEST(Rules, R8_a_failed_store_is_offered_again_twice) {
-  {
-    auto sys = test_system{plain_options(reference)};
-    sys.add(R, 4);
-    EXPECT_EQ(sys.step({{{R, 4, {{1}}}}, {}}), "S0{R#0<-1}");
-    sys.fail(0);
-    sys.out(R, 1);
-    EXPECT_EQ(sys.step({{{R, 1, {{2}}}}, {}}), "-") << "lost";
-  }
-  auto sys = test_system{plain_options(safe)};
-  sys.add(R, 8);
-  EXPECT_EQ(sys.step({{{R, 8, {{1, 2}}}}, {}}), "S0{R#0<-1,R#1<-2}");
-  EXPECT_EQ(sys.host(R, 0), "pending");
-  sys.fail(0);
-  EXPECT_EQ(sys.host(R, 0), "miss");
-  EXPECT_EQ(sys.counters().free_slots, 64u);
-  sys.out(R, 1);
-  EXPECT_EQ(sys.step({{{R, 1, {{3}}}}, {}}), "S1{R#0<-1,R#1<-2}");
-  sys.fail(1);
-  EXPECT_EQ(sys.step({{{R, 0, {}}}, {}}), "S2{R#0<-1,R#1<-2}");
-  sys.fail(2);
-  EXPECT_EQ(sys.step({{{R, 0, {}}}, {}}), "-") << "two retries per chunk";
-  EXPECT_EQ(sys.next(R), std::vector<std::size_t>{2});
-}
-
 TEST(Rules, R8_a_chunk_given_up_is_not_brought_up_by_an_earlier_one) {
   auto sys = test_system{plain_options(safe)};
   fail_chunk_1_too_often(sys);
