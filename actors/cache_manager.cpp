@@ -102,10 +102,10 @@ cache_manager(cache_manager_actor::stateful_pointer<cache_manager_state> self,
     [&st](const msg::release_promise& x) {
       st.cache->release_promise(x.promise);
     },
-    [&st](const msg::release_slots& x) {
-      st.cache->release_slots(x.slots, x.by_reset);
+    [&st](const msg::release_slots& x) { st.cache->release_slots(x.slots); },
+    [&st](const msg::reset_pool& x) {
+      st.cache->reset(x.running, x.keep_running);
     },
-    [&st](const msg::reset_pool& x) { st.cache->reset(x.running); },
     [&st](const msg::drain_events&) { st.drain_events(); },
     [&st](const msg::get_pool_report&) { st.report(); },
     [&st](const msg::lookup_keys& x) { st.lookup_keys(x); },
