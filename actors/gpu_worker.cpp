@@ -4,6 +4,7 @@
 
 #include "actors/alive.hpp"
 #include "actors/log.hpp"
+#include "actors/order_checks.hpp"
 #include "core/store_writer.hpp"
 #include "messages/plan_bytes.hpp"
 
@@ -42,8 +43,7 @@ void gpu_worker_state::begin_step(const msg::begin_step& plan) {
     take(plan);
     return take_early_stores();
   }
-  note(violation::begin_step, "the plan of step " + std::to_string(plan.step)
-                                + " came out of order and was dropped");
+  note_plan(core::order_rule::s12, "a plan came out of order", plan.step);
   refuse(plan.flushed_stores);
   refuse(plan.loads);
 }
@@ -55,14 +55,15 @@ void gpu_worker_state::stores(const msg::stores& plan) {
     early.push_back(plan);
     return;
   }
-  note(violation::stores, "stores of step " + std::to_string(plan.step)
-                            + " came out of order and were dropped");
+  note_plan(core::order_rule::s12, "stores came out of order", plan.step);
   refuse(plan.jobs);
 }
 
 void gpu_worker_state::tick(const msg::tick& req) {
   if (!config.virtual_time || target) {
-    note(violation::tick, "a tick came while time moves without it");
+    order.breach(core::order_rule::s12,
+                 "a tick came while time moves without it",
+                 "to " + std::to_string(req.now) + " ns");
     if (target)
       target = std::max(*target, req.now);
     return;
@@ -124,6 +125,8 @@ void gpu_worker_state::unregister_kv() {
     return tell_rank(ec::out_of_order,
                      "no memory is registered: call register_kv and await its "
                      "answer first");
+  if (checks)
+    checks->leaving();
   // Content that is computed but not stored yet would be lost, and its jobs
   // with it: nobody has to begin another step.
   if (ended)
@@ -164,7 +167,8 @@ void gpu_worker_state::await_step(const msg::await_step& req) {
   if (!in_order(plan.begin)) {
     const auto text = "begin_step(" + std::to_string(req.step)
                     + ") is not the next one: pass every plan once, in order";
-    note(violation::begin_step, text);
+    note_plan(core::order_rule::call, "a rank passed a plan out of order",
+              req.step);
     return tell_rank(ec::out_of_order, text);
   }
   take(plan.begin);
@@ -176,14 +180,22 @@ void gpu_worker_state::end_step(const msg::end_step& req) {
   if (!begun || req.step != *begun || ended || awaiting_fence) {
     const auto text = "end_step(" + std::to_string(req.step)
                     + ") must follow step_ready of the same step, once";
-    note(violation::end_step, text);
+    note_plan(core::order_rule::call, "end_step came out of order", req.step);
     return tell_rank(ec::out_of_order, text);
   }
   ended = true;
+  computed = req.step;
   events = req.events;
   idle_since = clock();
+  if (checks)
+    checks->ended(req.step, idle_since);
   run_held_plans();
   arm_timer();
+}
+
+void gpu_worker_state::get_stats() {
+  self->send(rank_side, rank_stats{config.rank, order.total(), order.counts(),
+                                   late_jobs, failed_jobs});
 }
 
 void gpu_worker_state::memory_registered(const msg::memory_registered& answer) {
@@ -210,8 +222,8 @@ void gpu_worker_state::memory_unregistered() {
 void gpu_worker_state::copy_done(const msg::copy_done& x) {
   switch (ledger.end(x.job)) {
     case core::transfer_ledger::ending::unknown:
-      note(violation::completion,
-           "job " + std::to_string(x.job) + " ended, but is not in flight");
+      order.breach(core::order_rule::s9, "a job ended that is not in flight",
+                   "job " + std::to_string(x.job));
       return;
     case core::transfer_ledger::ending::late:
       report(x.job, job_status::drained);
@@ -232,9 +244,8 @@ void gpu_worker_state::copy_done(const msg::copy_done& x) {
 
 void gpu_worker_state::fence_made(const msg::fence_made& answer) {
   if (!awaiting_fence || answer.step != begun) {
-    note(violation::fence, "a fence of step " + std::to_string(answer.step)
-                             + " came, but nobody waits for it");
-    return;
+    return note_plan(core::order_rule::s12,
+                     "a fence came that nobody waits for", answer.step);
   }
   say_ready(answer.wait_for);
   quit_if_over();
@@ -242,7 +253,8 @@ void gpu_worker_state::fence_made(const msg::fence_made& answer) {
 
 void gpu_worker_state::device_ticked(const msg::device_ticked& answer) {
   if (!target) {
-    note(violation::tick, "the device moved in time without being asked");
+    order.breach(core::order_rule::s12,
+                 "the device moved in time without being asked");
     return;
   }
   now = std::max(now, asked);
@@ -332,9 +344,10 @@ void gpu_worker_state::take(const msg::begin_step& plan) {
     if (path.may_be_known(id))
       added.flush.push_back(id);
     else
-      note(violation::flush, "step " + std::to_string(plan.step)
-                               + " waits for job " + std::to_string(id)
-                               + ", which was never planned");
+      order.breach(core::order_rule::s4,
+                   "a step waits for a job that was never planned",
+                   "begin_step(" + std::to_string(plan.step) + "), job "
+                     + std::to_string(id));
   }
   held.push_back(std::move(added));
   run_held_plans();
@@ -342,6 +355,8 @@ void gpu_worker_state::take(const msg::begin_step& plan) {
 }
 
 void gpu_worker_state::take(const msg::stores& plan) {
+  if (checks)
+    checks->planned(plan.jobs, plan.step, clock());
   auto jobs = take_jobs(plan.jobs);
   if (!held.empty()) {
     auto& kept = held.back().stores;
@@ -357,11 +372,13 @@ std::vector<job> gpu_worker_state::take_jobs(const std::vector<job>& jobs) {
   result.reserve(jobs.size());
   for (const auto& x : jobs) {
     if (!path.take(x.id))
-      note(violation::job,
-           "job " + std::to_string(x.id) + " came twice, or behind later ones");
+      order.breach(core::order_rule::s4,
+                   "a job came twice, or behind later ones",
+                   "job " + std::to_string(x.id));
     else if (outcomes.find(x.id) != nullptr)
-      note(violation::job, "job " + std::to_string(x.id)
-                             + " came after it had been reported failed");
+      order.breach(core::order_rule::s12,
+                   "a job came after it had been reported failed",
+                   "job " + std::to_string(x.id));
     else
       result.push_back(x);
   }
@@ -410,6 +427,8 @@ void gpu_worker_state::run(held_plan plan) {
   ended = false;
   // A load cannot be waited for by its own step: it starts behind the flush.
   const auto started = without(plan.flush, plan.loads);
+  if (checks)
+    checks->begun(plan.step, started);
   auto flush = config.rule->drop_same_step_load_flush ? started : plan.flush;
 #ifdef KVTIDE_FAULT_NO_FLUSH_WAIT
   flush.clear();
@@ -419,8 +438,12 @@ void gpu_worker_state::run(held_plan plan) {
   share_out(std::move(plan.flushed_stores), batch);
   submit(std::move(batch), {});
   awaiting_fence = !flush.empty();
+  // Reference rules record the wait for a load of this step as satisfied.
+  auto not_awaited = skipped;
+  if (flush.size() > started.size())
+    not_awaited = std::max(skipped, std::optional{plan.loads.back().id});
   if (awaiting_fence)
-    self->send(device, msg::make_fence{plan.step, flush});
+    self->send(device, msg::make_fence{plan.step, flush, not_awaited});
   submit(std::move(plan.loads), flush.empty() ? flush : started);
   if (!awaiting_fence)
     say_ready({});
@@ -434,7 +457,7 @@ void gpu_worker_state::share_out(std::vector<job> jobs, std::vector<job>& out) {
     if (core::writes_store(x.id, writer, writers))
       out.push_back(std::move(x));
     else
-      report(x.id, job_status::done);
+      skip(x.id, job_status::done);
   }
 }
 
@@ -452,6 +475,8 @@ void gpu_worker_state::submit(std::vector<job> jobs,
   if (memory != memory_state::registered)
     return fail(jobs);
   const auto moment = clock();
+  if (checks)
+    checks->submitted(jobs, after, computed, moment);
   for (const auto& x : jobs)
     ledger.add(x.id, moment);
   auto behind = events;
@@ -459,14 +484,19 @@ void gpu_worker_state::submit(std::vector<job> jobs,
   behind.clear();
 #endif
   self->send(device, msg::submit_jobs{std::move(jobs), std::move(after),
-                                      std::move(behind)});
+                                      std::move(behind), computed});
 }
 
 void gpu_worker_state::fail(const std::vector<job>& jobs) {
   for (const auto& x : jobs) {
     ++failed_jobs;
-    report(x.id, job_status::failed);
+    skip(x.id, job_status::failed);
   }
+}
+
+void gpu_worker_state::skip(job_id job, job_status status) {
+  skipped = std::max(skipped, std::optional{job});
+  report(job, status);
 }
 
 void gpu_worker_state::report(job_id job, job_status status,
@@ -479,6 +509,8 @@ void gpu_worker_state::report(job_id job, job_status status,
 
 void gpu_worker_state::say_ready(fence wait_for) {
   awaiting_fence = false;
+  if (checks && wait_for.kind == fence::kind_t::none)
+    checks->ready(ledger);
   self->send(rank_side, step_ready{config.rank, *begun, wait_for});
 }
 
@@ -535,12 +567,26 @@ void gpu_worker_state::finish_tick(nanoseconds_t device_due) {
 
 // -- helpers: errors ----------------------------------------------------------
 
-void gpu_worker_state::note(violation kind, const std::string& what) {
-  ++order_errors;
-  auto& before = logged[static_cast<std::size_t>(kind)];
-  if (!std::exchange(before, true))
-    log().error("rank {}: {}; further ones are only counted", config.rank,
-                what);
+void gpu_worker_state::check_rest() {
+  if (!checks || config.virtual_time || !ended || deferred.empty())
+    return;
+  if (!wake_up.covers(clock(), idle_due()))
+    order.breach(core::order_rule::s13,
+                 "stores wait for a step that may never "
+                 "come",
+                 "job " + std::to_string(deferred.front().id) + " of step "
+                   + std::to_string(*begun));
+}
+
+void gpu_worker_state::note_plan(core::order_rule rule, std::string_view kind,
+                                 step_id step) {
+  const auto text = [](const std::optional<step_id>& x) {
+    return x ? std::to_string(*x) : std::string{"none"};
+  };
+  order.breach(rule, kind,
+               "step " + std::to_string(step) + "; last planned: "
+                 + text(arrived) + ", last begun: " + text(begun)
+                 + (ended ? ", ended" : ", not ended"));
 }
 
 void gpu_worker_state::tell_rank(ec code, std::string text) {
@@ -561,6 +607,10 @@ gpu_worker(gpu_worker_actor::stateful_pointer<gpu_worker_state> self,
   st.self = self;
   st.ledger = core::transfer_ledger{config.job_deadline.count()};
   st.config = std::move(config);
+  st.order = make_order_log("rank " + std::to_string(st.config.rank),
+                            st.config.order_checks, st.config.on_breach);
+  if (st.config.order_checks != order_checks::off)
+    st.checks.emplace(st.order, st.config.idle_delay.count());
   st.device = std::move(target);
   st.scheduler = std::move(scheduler);
   st.rank_side = std::move(rank_side);
@@ -570,20 +620,22 @@ gpu_worker(gpu_worker_actor::stateful_pointer<gpu_worker_state> self,
   self->set_down_handler(
     [&st](caf::down_msg& down) { st.on_down(down.source); });
   return {
-    [&st](const msg::begin_step& x) { st.begin_step(x); },
-    [&st](const msg::stores& x) { st.stores(x); },
+    [&st](const msg::begin_step& x) { st.begin_step(x), st.check_rest(); },
+    [&st](const msg::stores& x) { st.stores(x), st.check_rest(); },
     [&st](const msg::tick& x) { st.tick(x); },
     [&st](const msg::report_again& x) { st.report_again(x); },
     [&st](const msg::register_kv& x) { st.register_kv(x); },
     [&st](const msg::unregister_kv&) { st.unregister_kv(); },
-    [&st](const msg::await_step& x) { st.await_step(x); },
-    [&st](const msg::end_step& x) { st.end_step(x); },
+    [&st](const msg::await_step& x) { st.await_step(x), st.check_rest(); },
+    [&st](const msg::end_step& x) { st.end_step(x), st.check_rest(); },
+    [&st](const msg::get_rank_stats&) { st.get_stats(); },
     [&st](const msg::memory_registered& x) { st.memory_registered(x); },
     [&st](const msg::memory_unregistered&) { st.memory_unregistered(); },
     [&st](const msg::copy_done& x) { st.copy_done(x); },
     [&st](const msg::fence_made& x) { st.fence_made(x); },
     [&st](const msg::device_ticked& x) { st.device_ticked(x); },
-    [&st](const msg::timer&) { st.timer(); },
+    [&st](const msg::device_breach& x) { st.order.count(x.rule); },
+    [&st](const msg::timer&) { st.timer(), st.check_rest(); },
   };
 }
 

@@ -9,9 +9,11 @@
 
 #include "actors/alarm.hpp"
 #include "core/job_path.hpp"
+#include "core/order_log.hpp"
 #include "core/outcome_log.hpp"
 #include "core/rules.hpp"
 #include "core/transfer_ledger.hpp"
+#include "core/worker_checks.hpp"
 #include "messages/device.hpp"
 #include "messages/gpu_worker.hpp"
 #include "messages/rank_side.hpp"
@@ -20,13 +22,14 @@
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace kvtide {
@@ -58,18 +61,12 @@ struct gpu_worker_config {
 
   /// See `options::model_fingerprint`.
   std::string model_fingerprint;
-};
 
-/// What came in an order that the protocol excludes (S12).
-enum class violation : std::uint8_t {
-  begin_step,
-  stores,
-  end_step,
-  job,
-  flush,
-  completion,
-  fence,
-  tick,
+  /// See `options::order_checks`.
+  kvtide::order_checks order_checks = kvtide::order_checks::count;
+
+  /// Hears of every breach of the order; see core/order_log.hpp.
+  std::function<void(const core::order_breach&)> on_breach;
 };
 
 /// State of a worker: what it holds back, what its device is busy with, and
@@ -94,6 +91,8 @@ struct gpu_worker_state {
   void await_step(const msg::await_step& req);
 
   void end_step(const msg::end_step& req);
+
+  void get_stats();
 
   void memory_registered(const msg::memory_registered& answer);
 
@@ -167,6 +166,9 @@ struct gpu_worker_state {
 
   void fail(const std::vector<job>& jobs);
 
+  /// Ends a job that the device never hears of.
+  void skip(job_id job, job_status status);
+
   void report(job_id job, job_status status, std::uint32_t row = 0);
 
   void say_ready(fence wait_for);
@@ -193,7 +195,11 @@ struct gpu_worker_state {
 
   // -- helpers: errors --------------------------------------------------------
 
-  void note(violation kind, const std::string& what);
+  /// Checks what must hold between two messages (S13).
+  void check_rest();
+
+  /// A plan, or stores, that cannot come now.
+  void note_plan(core::order_rule rule, std::string_view kind, step_id step);
 
   void tell_rank(ec code, std::string text);
 
@@ -233,7 +239,8 @@ struct gpu_worker_state {
   bool awaiting_fence = false;
   /// Compute of `begun` is enqueued.
   bool ended = false;
-  /// Of the last enqueued step.
+  /// The last step whose compute is enqueued, and its events.
+  std::optional<step_id> computed;
   compute_events events;
 
   /// Planned in a step, to be submitted at the start of the next (S3).
@@ -242,6 +249,8 @@ struct gpu_worker_state {
   nanoseconds_t idle_since = 0;
   /// Set before the first message.
   core::transfer_ledger ledger{0};
+  /// The highest job that was ended without the device.
+  std::optional<job_id> skipped;
   /// What was reported, in case a report is lost.
   core::outcome_log outcomes;
 
@@ -254,10 +263,13 @@ struct gpu_worker_state {
   /// Where the device was last asked to go.
   nanoseconds_t asked = 0;
 
-  std::uint64_t order_errors = 0;
   std::uint64_t late_jobs = 0;
   std::uint64_t failed_jobs = 0;
-  std::array<bool, 8> logged{};
+
+  /// Counts for the device as well.
+  core::order_log order;
+  /// Without value if `options::order_checks` is off.
+  std::optional<core::worker_checks> checks;
 };
 
 /// Runs the plans of one rank: decides when a job goes to the device, never

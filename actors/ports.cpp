@@ -70,6 +70,7 @@ rank_port(rank_port_actor::stateful_pointer<rank_port_state> self, rank_id rank,
     [queue](kv_unregistered& x) { queue->push(x); },
     [queue](step_ready& x) { queue->push(x); },
     [queue](rank_failed& x) { queue->push(std::move(x)); },
+    [queue](rank_stats& x) { queue->push(x); },
     [&st](msg::watch_rank& x) { st.watch(x); },
   };
 }

@@ -30,7 +30,7 @@ caf::actor_system_config& prepare(caf::actor_system_config& config,
   return config;
 }
 
-device_config device_of(const options& opts,
+device_config device_of(const options& opts, rank_id rank,
                         std::shared_ptr<gpu::host_event_table> events,
                         std::shared_ptr<gpu::host_pool_memory> shared_pool) {
   auto out = device_config{};
@@ -42,6 +42,8 @@ device_config device_of(const options& opts,
   out.bytes_per_second = opts.copy_bytes_per_second;
   out.events = std::move(events);
   out.shared_pool = std::move(shared_pool);
+  out.rank = rank;
+  out.order_checks = opts.order_checks;
   return out;
 }
 
@@ -80,6 +82,10 @@ void rank::begin_step(step_id step, std::string plan) {
 
 void rank::end_step(step_id step, compute_events events) {
   impl_->send(msg::end_step{step, std::move(events)});
+}
+
+void rank::get_stats() {
+  impl_->send(msg::get_rank_stats{});
 }
 
 std::uint64_t rank::make_event() {
@@ -126,7 +132,7 @@ runtime::impl::~impl() {
 }
 
 void runtime::impl::start_rank(rank::impl& seat) {
-  auto device_options = device_of(opts, seat.events, shared_pool);
+  auto device_options = device_of(opts, seat.id, seat.events, shared_pool);
   device_options.start_time = now;
   // With real time a device may wait for memory; in simulated time it never
   // does, and a hop to another thread would cost more than its work.
@@ -144,6 +150,7 @@ void runtime::impl::start_rank(rank::impl& seat) {
   worker_options.start_time = now;
   worker_options.delivery = opts.delivery;
   worker_options.model_fingerprint = opts.model_fingerprint;
+  worker_options.order_checks = opts.order_checks;
   seat.worker = system.spawn(gpu_worker, std::move(worker_options), seat.device,
                              caf::actor_cast<scheduler_worker_port>(scheduler),
                              caf::actor_cast<rank_side_actor>(seat.port));
@@ -178,7 +185,7 @@ result<runtime> runtime::start(const options& opts) {
   out->port = sys.spawn(engine_port, out->queue);
   out->cache = sys.spawn(cache_manager, cache_manager_config{out->shape, opts});
   out->scheduler
-    = sys.spawn(scheduler, scheduler_config{out->shape, opts}, out->cache,
+    = sys.spawn(scheduler, scheduler_config{out->shape, opts, {}}, out->cache,
                 caf::actor_cast<engine_actor>(out->port));
   caf::anon_send(out->port,
                  msg::watch_scheduler{

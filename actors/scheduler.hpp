@@ -8,9 +8,12 @@
 #include "actors/request_row.hpp"
 #include "core/job_table.hpp"
 #include "core/layout.hpp"
+#include "core/order_log.hpp"
 #include "core/reuse_watch.hpp"
 #include "core/rules.hpp"
+#include "core/scheduler_checks.hpp"
 #include "core/sliding_index.hpp"
+#include "core/ticket_order.hpp"
 #include "messages/cache_manager.hpp"
 #include "messages/engine.hpp"
 #include "messages/gpu_worker.hpp"
@@ -27,10 +30,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -40,6 +45,9 @@ namespace kvtide {
 struct scheduler_config {
   std::shared_ptr<const core::layout> shape;
   options opts;
+
+  /// Hears of every breach of the order; see core/order_log.hpp.
+  std::function<void(const core::order_breach&)> on_breach;
 };
 
 // -- what waits in the queue besides the engine's calls -----------------------
@@ -95,6 +103,8 @@ struct lookup_phase {
   std::vector<std::size_t> searched;
   std::vector<core::search_query> queries;
   std::vector<promise_id> promises;
+  /// Searched rows whose requests have answered.
+  std::vector<bool> answered;
   std::size_t missing = 0;
 };
 
@@ -112,8 +122,8 @@ struct step_phase {
     request_id request = 0;
     bool offers = false;
     bool moves = false;
-    msg::store_offer answer;
     bool answered = false;
+    msg::store_offer answer;
   };
 
   step_plan plan;
@@ -191,14 +201,33 @@ struct scheduler_state {
   void pump();
   /// Ends the item in progress.
   void done();
-  /// The phase that an answer belongs to, or null if it is none of ours (S12).
-  template <class Phase>
-  Phase* in_phase() {
-    auto* out = std::get_if<Phase>(&phase);
-    if (out == nullptr)
-      order_error("an answer came without a question");
-    return out;
+  /// Checks what must hold while no item is in progress (S2, S13).
+  void check_rest();
+  /// Takes a call of the engine into the queue.
+  template <class Call>
+  void take_call(Call& x) {
+    if (!calls.follows(x.ticket))
+      out_of_order_ticket("a call", x.ticket, calls.last());
+    push(std::move(x));
   }
+  template <class Answer>
+  void answer(Answer x) {
+    if (!answers.follows(x.ticket))
+      out_of_order_ticket("an answer", x.ticket, answers.last());
+    self->send(engine, std::move(x));
+  }
+  void out_of_order_ticket(const char* what, ticket_id ticket, ticket_id last);
+  /// The phase that an answer belongs to, or null if it is none of ours (S1).
+  template <class Phase>
+  Phase* in_phase(msg::turn_id of, const char* answer) {
+    auto* out = std::get_if<Phase>(&phase);
+    if (out != nullptr && of == turn)
+      return out;
+    unasked(of, answer);
+    return nullptr;
+  }
+  /// An answer that no question of this turn waits for; it is ignored.
+  void unasked(msg::turn_id of, const char* answer);
 
   // -- engine's calls (scheduler_calls.cpp) -----------------------------------
 
@@ -229,6 +258,8 @@ struct scheduler_state {
   void on(const msg::pool_report& x);
 
   void answer_lookup(lookup_phase& now);
+  /// @returns false if none of its questions is open
+  [[nodiscard]] bool take_keys(lookup_phase& now, msg::search_keys& x);
 
   // -- a step (scheduler_step.cpp) --------------------------------------------
 
@@ -302,6 +333,8 @@ struct scheduler_state {
   void roll_back(request_id id, group_id group, std::size_t chunk);
   void unwatch(const core::tracked_job& entry);
   void erase_job(job_id id);
+  /// The outcome of a job changes the pool and its request (S9, S11).
+  void take_effect(job_id id, bool ok);
   void tick_ranks(advance_phase& now);
   /// This rank has ticked, or never will.
   void rank_ticked(advance_phase& now, rank_id rank);
@@ -322,8 +355,12 @@ struct scheduler_state {
   /// Every rank has joined and lives.
   [[nodiscard]] bool ranks_complete() const;
   void fail(ticket_id ticket, request_id id, ec code, std::string text);
-  void order_error(const std::string& what);
+  /// Ignores part of a call (R10).
+  void wrong_call(std::string_view kind, const std::string& detail = {}) {
+    order.breach(core::order_rule::call, kind, detail);
+  }
   void note_fresh(const std::vector<std::vector<block_id>>& blocks);
+  void take_fresh(block_id block);
   /// The latest progress lets it have something to store.
   [[nodiscard]] bool crosses_boundary(const request_row& row) const;
   void empty_tables(request_id id, request_row& row);
@@ -388,6 +425,8 @@ struct scheduler_state {
 
   std::deque<scheduler_item> queue;
   scheduler_phase phase;
+  /// Of the item in progress.
+  msg::turn_id turn = 0;
   bool pumping = false;
 
   tsl::robin_map<request_id, std::unique_ptr<request_row>> rows;
@@ -447,7 +486,13 @@ struct scheduler_state {
   std::uint64_t pool_slots = 0;
 
   stats counters;
-  std::set<std::string> logged_errors;
+
+  core::order_log order;
+  /// Without value if `options::order_checks` is off.
+  std::optional<core::scheduler_checks> checks;
+  core::ticket_order calls;
+  /// Without that of `shutdown`, which comes when it can.
+  core::ticket_order answers;
 };
 
 /// Decides what is loaded, stored and flushed (S10). Spawns one request actor

@@ -70,6 +70,8 @@ void scheduler_state::start(msg::add& x) {
     caf::actor_cast<scheduler_request_port>(self));
   self->monitor(row->actor);
   refresh_boundary(*row);
+  if (checks)
+    checks->lives.added(call.request);
   rows.emplace(call.request, std::move(row));
 }
 
@@ -114,8 +116,8 @@ void scheduler_state::start(msg::outputs& x) {
     auto* row = find(output.request);
     if (row == nullptr || !is_token_count(output.known)
         || !is_token_count(output.computed)) {
-      order_error("outputs name a request that is not tracked, or a number of "
-                  "tokens that is out of range");
+      wrong_call("outputs name a request that is not tracked, or a number of "
+                 "tokens that is out of range");
       continue;
     }
     // A later step may be planned already: what it computes stays scheduled.
@@ -193,8 +195,8 @@ void scheduler_state::start(msg::finish& x) {
   if (newly)
     await_plan(x.call.request, *row);
   else if (row != nullptr)
-    order_error("a request was finished twice");
-  self->send(engine, std::move(out));
+    wrong_call("a request was finished twice");
+  answer(std::move(out));
 }
 
 bool scheduler_state::take_ending(request_row& row, const finish_call& call) {
@@ -202,11 +204,9 @@ bool scheduler_state::take_ending(request_row& row, const finish_call& call) {
     return false;
   if (call.reason > finish_reason::ignored
       && call.reason != row.wish.ending) // R2
-    order_error(
-      "a request ended for reason "
-      + std::to_string(static_cast<int>(call.reason))
-      + ", which this version does not know; only its computed tokens "
-        "are stored");
+    wrong_call("a request ended for a reason that this version does not know; "
+               "only its computed tokens are stored",
+               "reason " + std::to_string(static_cast<int>(call.reason)));
   row.wish.ending = call.reason;
   row.wish.known = call.known;
   row.wish.computed = call.computed;
@@ -278,31 +278,46 @@ void scheduler_state::start(msg::lookup& x) {
       lookup.searched.push_back(lookup.hits.size());
       lookup.promises.push_back(ask.promise);
       lookup.queries.push_back(std::move(ask));
-      self->send(row.actor, msg::prepare_search{std::exchange(row.update, {})});
+      self->send(row.actor,
+                 msg::prepare_search{turn, std::exchange(row.update, {})});
     }
     lookup.hits.push_back(hit);
   }
   lookup.missing = lookup.searched.size();
+  lookup.answered.resize(lookup.missing);
   auto& current = phase.emplace<lookup_phase>(std::move(lookup));
   if (current.missing == 0)
     answer_lookup(current);
 }
 
 void scheduler_state::on(msg::search_keys& x) {
-  auto* lookup = in_phase<lookup_phase>();
+  auto* lookup = in_phase<lookup_phase>(x.turn, "search_keys");
   if (lookup == nullptr)
     return;
-  for (std::size_t i = 0; i < lookup->searched.size(); ++i)
-    if (lookup->rows[lookup->searched[i]].request == x.request)
-      lookup->queries[i].keys = std::move(x.keys);
+  if (!take_keys(*lookup, x))
+    return unasked(x.turn, "a second search_keys");
   if (--lookup->missing == 0)
-    ask_cache(msg::search{std::move(lookup->queries)});
+    ask_cache(msg::search{turn, std::move(lookup->queries)});
+}
+
+bool scheduler_state::take_keys(lookup_phase& lookup, msg::search_keys& x) {
+  for (std::size_t i = 0; i < lookup.searched.size(); ++i) {
+    if (lookup.rows[lookup.searched[i]].request != x.request
+        || lookup.answered[i])
+      continue;
+    lookup.answered[i] = true;
+    lookup.queries[i].keys = std::move(x.keys);
+    return true;
+  }
+  return false;
 }
 
 void scheduler_state::on(msg::search_result& x) {
-  auto* lookup = in_phase<lookup_phase>();
+  auto* lookup = in_phase<lookup_phase>(x.turn, "search_result");
   if (lookup == nullptr)
     return;
+  if (lookup->missing > 0 || x.answers.size() != lookup->searched.size())
+    return unasked(x.turn, "search_result");
   for (std::size_t i = 0; i < lookup->searched.size(); ++i) {
     auto& hit = lookup->hits[lookup->searched[i]];
     const auto& answer = x.answers[i];
@@ -324,7 +339,7 @@ void scheduler_state::on(msg::search_result& x) {
 void scheduler_state::answer_lookup(lookup_phase& lookup) {
   for (const auto& hit : lookup.hits)
     counters.deferrals += hit.ask_again;
-  self->send(engine, lookup_answer{lookup.ticket, std::move(lookup.hits)});
+  answer(lookup_answer{lookup.ticket, std::move(lookup.hits)});
   done();
 }
 
@@ -374,16 +389,19 @@ void scheduler_state::start(msg::allocate& x) {
   allocation.total = row->local + call.external;
   if (row->actor)
     self->send(row->actor,
-               msg::plan_load{std::exchange(row->update, {}), allocation.total,
-                              std::move(call.blocks), std::move(call.hashed)});
+               msg::plan_load{turn, std::exchange(row->update, {}),
+                              allocation.total, std::move(call.blocks),
+                              std::move(call.hashed)});
   else
     answer_for_request(call.request);
 }
 
 void scheduler_state::on(msg::load_offer& x) {
-  auto* allocation = in_phase<allocate_phase>();
+  auto* allocation = in_phase<allocate_phase>(x.turn, "load_offer");
   if (allocation == nullptr)
     return;
+  if (allocation->offered || x.request != allocation->request)
+    return unasked(x.turn, "a second load_offer");
   allocation->offered = true;
   auto& work = allocation->work;
   work.kind = job_kind::load;
@@ -391,6 +409,7 @@ void scheduler_state::on(msg::load_offer& x) {
   work.rows = std::move(x.rows);
   work.first_block = std::move(x.first_block);
   auto ask = msg::prepare_load{};
+  ask.turn = turn;
   ask.keys.reserve(work.rows.size());
   for (const auto& row : work.rows)
     ask.keys.push_back(row.key);
@@ -399,9 +418,11 @@ void scheduler_state::on(msg::load_offer& x) {
 }
 
 void scheduler_state::on(msg::load_prepared& x) {
-  auto* allocation = in_phase<allocate_phase>();
+  auto* allocation = in_phase<allocate_phase>(x.turn, "load_prepared");
   if (allocation == nullptr)
     return;
+  if (!allocation->offered)
+    return unasked(x.turn, "load_prepared");
   auto& row = *find(allocation->request);
   auto work = std::move(allocation->work);
   counters.load_jobs += 1;
@@ -417,6 +438,8 @@ void scheduler_state::on(msg::load_prepared& x) {
     auto& entry = jobs.add(std::move(work));
     entry.local = row.local;
     expect_reports(entry);
+    if (checks)
+      checks->job_started(entry.work);
     row.jobs.push_back(entry.work.id);
     waiting_loads.push_back(entry.work);
   } else {
@@ -429,8 +452,8 @@ void scheduler_state::on(msg::load_prepared& x) {
     failed.first_failed_row = 0; // Nothing of it was copied.
     failed.local = row.local;
     if (x.grant.ok())
-      tell_cache(
-        msg::complete_job{job_kind::load, failed.keys(), false, false, {}});
+      tell_cache(msg::complete_job{
+        turn, job_kind::load, failed.keys(), false, false, {}});
     fail_load(failed);
   }
   done();
@@ -442,7 +465,7 @@ void scheduler_state::start(msg::reset& x) {
   counters.resets += 1;
   if (!cache)
     start_cache(); // It was given up.
-  self->send(engine, call_done{x.ticket, forget_everything()});
+  answer(call_done{x.ticket, forget_everything()});
 }
 
 std::vector<job_id> scheduler_state::forget_everything() {
@@ -458,6 +481,8 @@ std::vector<job_id> scheduler_state::forget_everything() {
   }
   leftover_flush.insert(out.begin(), out.end());
   jobs.forget_all(); // S11
+  if (checks)
+    checks->reset(jobs.next_id());
   watch.clear();
   tell_cache(msg::reset_pool{std::move(running), keep});
   auto over = std::vector<request_id>{};
@@ -472,8 +497,11 @@ std::vector<job_id> scheduler_state::forget_everything() {
     if (row.wish.ending)
       over.push_back(i.key());
   }
-  for (auto id : over)
+  for (auto id : over) {
+    if (checks)
+      checks->lives.forgotten(id);
     drop(id);
+  }
   finishing.clear();
   refused.clear();
   promises.clear();
@@ -483,16 +511,16 @@ std::vector<job_id> scheduler_state::forget_everything() {
 
 void scheduler_state::start(msg::get_stats& x) {
   phase = report_phase{x.ticket, false};
-  ask_cache(msg::get_pool_report{});
+  ask_cache(msg::get_pool_report{turn});
 }
 
 void scheduler_state::start(msg::get_snapshot& x) {
   phase = report_phase{x.ticket, true};
-  ask_cache(msg::get_pool_report{});
+  ask_cache(msg::get_pool_report{turn});
 }
 
 void scheduler_state::on(const msg::pool_report& x) {
-  auto* report = in_phase<report_phase>();
+  auto* report = in_phase<report_phase>(x.turn, "pool_report");
   if (report == nullptr)
     return;
   if (report->snapshot) {
@@ -510,9 +538,11 @@ void scheduler_state::on(const msg::pool_report& x) {
     out.free_slots = x.state.free;
     out.idle_chunks = x.state.evictable;
     out.writing_chunks = x.state.writing;
-    self->send(engine, std::move(out));
+    answer(std::move(out));
   } else {
     auto out = counters;
+    out.order_errors = order.total();
+    out.order_errors_by_rule = order.counts();
     out.tracked_requests = rows.size();
     out.jobs_in_flight = jobs.all().size();
     out.host_slots = x.slots;
@@ -526,21 +556,22 @@ void scheduler_state::on(const msg::pool_report& x) {
     out.stored_chunks = x.stored_chunks;
     out.loaded_chunks = x.loaded_chunks;
     out.evicted_chunks = x.evicted_chunks;
-    self->send(engine, stats_answer{report->ticket, out});
+    answer(stats_answer{report->ticket, out});
   }
   done();
 }
 
 void scheduler_state::start(msg::take_events& x) {
   phase = events_phase{x.ticket};
-  ask_cache(msg::drain_events{});
+  ask_cache(msg::drain_events{turn});
 }
 
 void scheduler_state::on(msg::cache_events& x) {
-  if (const auto* events = in_phase<events_phase>(); events != nullptr) {
-    self->send(engine, events_answer{events->ticket, std::move(x.events)});
-    done();
-  }
+  const auto* events = in_phase<events_phase>(x.turn, "cache_events");
+  if (events == nullptr)
+    return;
+  answer(events_answer{events->ticket, std::move(x.events)});
+  done();
 }
 
 void scheduler_state::start(msg::shutdown& x) {

@@ -144,6 +144,7 @@ void scheduler_state::start_cache() {
 void scheduler_state::answer_for_cache() {
   if (auto* lookup = std::get_if<lookup_phase>(&phase); lookup != nullptr) {
     auto nothing = msg::search_result{};
+    nothing.turn = turn;
     for (auto row : lookup->searched) {
       auto& answer = nothing.answers.emplace_back();
       answer.tokens = 0;
@@ -153,20 +154,25 @@ void scheduler_state::answer_for_cache() {
   } else if (auto* step = std::get_if<step_phase>(&phase); step != nullptr) {
     auto no_room = core::store_grant{};
     no_room.settled_tokens = 0;
-    auto nothing = msg::stores_prepared{step->plan.step, {}};
+    auto nothing = msg::stores_prepared{turn, {}};
     nothing.grants.resize(step->offered.size(), no_room);
     on(nothing);
   } else if (std::holds_alternative<allocate_phase>(phase)) {
     auto nothing = msg::load_prepared{};
+    nothing.turn = turn;
     nothing.grant.absent = 0;
     on(nothing);
   } else if (std::holds_alternative<rollback_phase>(phase)) {
     auto nothing = msg::rolled_back{};
+    nothing.turn = turn;
     on(nothing);
   } else if (std::holds_alternative<report_phase>(phase)) {
-    on(msg::pool_report{});
+    auto nothing = msg::pool_report{};
+    nothing.turn = turn;
+    on(nothing);
   } else if (std::holds_alternative<events_phase>(phase)) {
     auto nothing = msg::cache_events{};
+    nothing.turn = turn;
     on(nothing);
   }
 }
@@ -193,6 +199,7 @@ void scheduler_state::answer_for_request(request_id id) {
     if (i == step->place.end() || step->participants[i->second].answered)
       return;
     auto nothing = msg::store_offer{};
+    nothing.turn = turn;
     nothing.offer.request = id;
     nothing.storable = find(id)->next;
     on(nothing);
@@ -201,10 +208,10 @@ void scheduler_state::answer_for_request(request_id id) {
     for (std::size_t i = 0; i < lookup->searched.size(); ++i) {
       // An answer has one view per group.
       if (lookup->rows[lookup->searched[i]].request != id
-          || !lookup->queries[i].keys.empty())
+          || lookup->answered[i])
         continue;
       lookup->queries[i].skip_reading = true;
-      auto nothing = msg::search_keys{id, {}};
+      auto nothing = msg::search_keys{turn, id, {}};
       nothing.keys.resize(shape->groups.size());
       return on(nothing);
     }
@@ -212,6 +219,7 @@ void scheduler_state::answer_for_request(request_id id) {
              allocation != nullptr && allocation->request == id
              && !allocation->offered) {
     auto nothing = msg::load_offer{};
+    nothing.turn = turn;
     nothing.request = id;
     on(nothing);
   }

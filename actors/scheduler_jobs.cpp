@@ -15,6 +15,11 @@ namespace kvtide {
 
 namespace {
 
+std::string text_of(const msg::transfer_done& x) {
+  return "job " + std::to_string(x.job) + ", rank " + std::to_string(x.rank)
+       + ", incarnation " + std::to_string(x.incarnation);
+}
+
 /// A rank reports a job when it is late at the latest; as long again is for
 /// steps and connections that are slow.
 nanoseconds_t longest_silence(const options& opts) {
@@ -35,16 +40,24 @@ void scheduler_state::on_transfer(msg::transfer_done& x) {
 
 void scheduler_state::start(msg::transfer_done& x) {
   if (x.rank >= ranks.size() || ranks[x.rank].incarnation != x.incarnation)
-    return order_error("a report of another life of a rank came"); // S12
+    return order.breach(core::order_rule::s12,
+                        "a report of another life of a rank came", text_of(x));
   using effect = core::job_table::effect;
-  switch (jobs.report(x.job, x.rank, x.status, x.first_failed_row)) {
+  const auto what = jobs.report(x.job, x.rank, x.status, x.first_failed_row);
+  if (checks && what != effect::ignored)
+    checks->rank_reported(x.job, x.rank, x.status);
+  switch (what) {
     case effect::ignored:
-      return order_error("a report came twice, or for an unknown job"); // R10
+      return order.breach(core::order_rule::s9,
+                          "a report came twice, or for an unknown job", // R10
+                          text_of(x));
     case effect::counted:
       return;
     case effect::settled:
       return settle(*jobs.find(x.job));
     case effect::drained:
+      if (checks)
+        checks->copies_ended(*jobs.find(x.job));
       return finish_copies(*jobs.find(x.job));
   }
 }
@@ -52,6 +65,8 @@ void scheduler_state::start(msg::transfer_done& x) {
 // -- outcomes -----------------------------------------------------------------
 
 void scheduler_state::settle(core::tracked_job& entry) {
+  if (checks)
+    checks->job_settled(entry);
   counters.failed_jobs += !entry.ok();
   if (entry.work.kind == job_kind::load)
     settle_load(entry);
@@ -67,7 +82,9 @@ void scheduler_state::settle_store(core::tracked_job& entry) {
     return;
   }
   unwatch(entry);
+  take_effect(id, entry.ok());
   auto out = msg::complete_job{};
+  out.turn = turn;
   out.kind = job_kind::store;
   out.keys = entry.keys();
   out.ok = entry.ok();
@@ -85,7 +102,7 @@ void scheduler_state::settle_store(core::tracked_job& entry) {
 }
 
 void scheduler_state::on(msg::rolled_back& x) {
-  auto* rollback = in_phase<rollback_phase>();
+  auto* rollback = in_phase<rollback_phase>(x.turn, "rolled_back");
   if (rollback == nullptr)
     return;
   auto& entry = *jobs.find(rollback->id);
@@ -114,7 +131,9 @@ void scheduler_state::roll_back(request_id id, group_id group,
 void scheduler_state::settle_load(core::tracked_job& entry) {
   const auto id = entry.work.id;
   if (entry.late == 0 && !entry.stale) {
+    take_effect(id, entry.ok());
     auto out = msg::complete_job{};
+    out.turn = turn;
     out.kind = job_kind::load;
     out.keys = entry.keys();
     out.ok = entry.ok();
@@ -170,6 +189,7 @@ void scheduler_state::fail_load(core::tracked_job& entry) {
                           : std::max(out.first_bad_token, local);
   }
   if (row != nullptr && !entry.stale) {
+    take_effect(entry.work.id, false);
     for (std::size_t g = 0; g < row->next.size(); ++g)
       row->next[g] = std::min(
         row->next[g], static_cast<std::size_t>(
@@ -186,7 +206,9 @@ void scheduler_state::finish_copies(core::tracked_job& entry) {
     if (!entry.stale || entry.slots_kept)
       tell_cache(msg::release_slots{entry.slots()});
   } else {
+    take_effect(id, false);
     auto out = msg::complete_job{};
+    out.turn = turn;
     out.kind = job_kind::load;
     out.keys = entry.keys();
     out.ok = false;
@@ -214,7 +236,14 @@ void scheduler_state::unwatch(const core::tracked_job& entry) {
       watch.remove(block, entry.work.id);
 }
 
+void scheduler_state::take_effect(job_id id, bool ok) {
+  if (checks)
+    checks->outcomes.took_effect(id, ok);
+}
+
 void scheduler_state::erase_job(job_id id) {
+  if (checks)
+    checks->outcomes.erased(id);
   jobs.erase(id);
   maybe_stopped();
 }
@@ -237,11 +266,13 @@ void scheduler_state::start(rank_joined& x) {
     return push_front(std::move(ended));
   }
   if (rank >= ranks.size() || ranks[rank].alive)
-    return order_error("a worker joined as a rank that does not exist or is "
-                       "taken");
+    return wrong_call(
+      "a worker joined as a rank that does not exist or is taken",
+      "rank " + std::to_string(rank));
   auto& seat = ranks[rank];
   if (x.ready.slots < pool_slots)
-    return order_error("a worker came back with fewer slots than the pool has");
+    return wrong_call("a worker came back with fewer slots than the pool has",
+                      "rank " + std::to_string(rank));
   const auto is_back = seat.joined;
   seat.worker = x.worker;
   seat.device = nullptr;
@@ -387,12 +418,15 @@ void scheduler_state::tick_ranks(advance_phase& tick) {
 }
 
 void scheduler_state::on(const msg::ticked& x) {
-  auto* tick = in_phase<advance_phase>();
-  if (tick == nullptr)
-    return;
-  if (x.rank >= ranks.size() || ranks[x.rank].incarnation != x.incarnation
+  auto* tick = std::get_if<advance_phase>(&phase);
+  if (tick == nullptr || x.rank >= ranks.size()
+      || ranks[x.rank].incarnation != x.incarnation
       || tick->awaited.count(x.rank) == 0)
-    return order_error("a rank answered a tick twice, or in another life");
+    return order.breach(core::order_rule::s12,
+                        "a rank answered a tick unasked or twice, or in "
+                        "another life",
+                        "rank " + std::to_string(x.rank) + ", incarnation "
+                          + std::to_string(x.incarnation));
   tick->next_due = std::min(tick->next_due, x.next_due);
   rank_ticked(*tick, x.rank);
 }
@@ -424,7 +458,7 @@ void scheduler_state::end_tick(advance_phase& tick) {
   }
   maybe_stopped();
   if (now >= tick.target) {
-    self->send(engine, call_done{tick.ticket, {}});
+    answer(call_done{tick.ticket, {}});
     return done();
   }
   now = std::clamp(tick.next_due, now, tick.target);

@@ -33,6 +33,11 @@ std::vector<std::uint32_t> first_blocks(const std::vector<job_row>& rows,
   return out;
 }
 
+std::string name_of(step_id step, request_id request) {
+  return "step " + std::to_string(step) + ", request "
+       + std::to_string(request);
+}
+
 } // namespace
 
 // -- what the engine says -----------------------------------------------------
@@ -81,7 +86,7 @@ void scheduler_state::ignore_unusable(step_call& call) {
   const auto again = [&](request_id id) {
     if (named.insert(id).second)
       return false;
-    order_error("a step names a request twice");
+    wrong_call("a step names a request twice", name_of(last_step, id));
     return true;
   };
   std::erase_if(call.preempted, [&](request_id id) {
@@ -98,7 +103,8 @@ void scheduler_state::ignore_unusable(step_call& call) {
     if (again(tail.request) || row == nullptr || row->closed)
       return true; // Untracked ones may be named (SCHEMA 4.4).
     if (!row->wish.ending)
-      order_error("a step names a request as finished that is not");
+      wrong_call("a step names a request as finished that is not",
+                 name_of(last_step, tail.request));
     return !row->wish.ending;
   });
 }
@@ -106,8 +112,8 @@ void scheduler_state::ignore_unusable(step_call& call) {
 bool scheduler_state::usable(const step_row& row) {
   auto* known = find(row.request);
   if (known == nullptr || known->wish.ending) {
-    order_error("a step schedules a request that is not tracked or has "
-                "finished");
+    wrong_call("a step schedules a request that is not tracked or has finished",
+               name_of(last_step, row.request));
     return false;
   }
   const auto lists = row.new_blocks.size();
@@ -118,8 +124,16 @@ bool scheduler_state::usable(const step_row& row) {
       && is_token_count(row.known)
       && (lists == 0 || lists == shape->groups.size()))
     return true;
-  order_error("a step schedules a request that is still loading, or a row of "
-              "it is malformed");
+  if (loads)
+    order.breach(core::order_rule::s7,
+                 "a step schedules a request that is "
+                 "still loading",
+                 name_of(last_step, row.request)
+                   + " came before the outcome "
+                     "of job "
+                   + std::to_string(known->jobs.front()));
+  else
+    wrong_call("a step has a malformed row", name_of(last_step, row.request));
   // Its new blocks are not taken, so later ones have no place.
   empty_tables(row.request, *known);
   return false;
@@ -131,8 +145,9 @@ scheduler_state::take_tails(const std::vector<finish_call>& tails) {
   auto out = std::vector<request_id>{};
   for (const auto& tail : tails) {
     if (!take_ending(*find(tail.request), tail))
-      order_error("a step ends a request with a number of tokens that is out "
-                  "of range");
+      wrong_call("a step ends a request with a number of tokens that is out of "
+                 "range",
+                 name_of(last_step, tail.request));
     out.push_back(tail.request);
   }
   for (auto id : std::exchange(finishing, {}))
@@ -170,8 +185,9 @@ void scheduler_state::take_row(const step_row& row) {
   if (row.new_blocks.empty() || !known.actor)
     return;
   if (!known.has_table)
-    return order_error("a running request has new blocks, but no block table "
-                       "to put them behind; schedule it as fresh or resumed");
+    return wrong_call("a running request has new blocks, but no block table to "
+                      "put them behind; schedule it as fresh or resumed",
+                      name_of(last_step, row.request));
   auto& appended = known.update.appended;
   appended.resize(shape->groups.size());
   for (group_id g = 0; g < row.new_blocks.size(); ++g) {
@@ -262,7 +278,7 @@ void scheduler_state::invite(step_phase& step, request_id id, bool offers,
     return;
   const auto [i, is_new] = step.place.emplace(id, step.participants.size());
   if (is_new)
-    step.participants.push_back({id, offers, moves, {}, false});
+    step.participants.push_back({id, offers, moves, false, {}});
   else
     step.participants[i->second].moves |= moves;
 }
@@ -281,21 +297,20 @@ void scheduler_state::ask_participants(step_phase& step) {
     auto& row = *find(who.request);
     const auto wanted
       = who.offers ? core::wanted_tokens(row.wish, *rule) : token_count{0};
-    self->send(row.actor,
-               msg::plan_store{step.plan.step, std::exchange(row.update, {}),
-                               wanted, row.next});
+    self->send(row.actor, msg::plan_store{turn, std::exchange(row.update, {}),
+                                          wanted, row.next});
   }
   if (step.missing == 0)
     end_step(step);
 }
 
 void scheduler_state::on(msg::store_offer& x) {
-  auto* step = in_phase<step_phase>();
+  auto* step = in_phase<step_phase>(x.turn, "store_offer");
   if (step == nullptr)
     return;
   const auto place = step->place.find(x.offer.request);
   if (place == step->place.end() || step->participants[place->second].answered)
-    return order_error("a request offered stores unasked, or twice");
+    return unasked(x.turn, "a second store_offer");
   auto& who = step->participants[place->second];
   who.answered = true;
   who.answer = std::move(x);
@@ -328,7 +343,7 @@ void scheduler_state::leave_out_given_up(msg::store_offer& answer) {
 }
 
 void scheduler_state::ask_pool(step_phase& step) {
-  auto ask = msg::prepare_stores{step.plan.step, {}, {}};
+  auto ask = msg::prepare_stores{turn, {}, {}};
   const auto paused = stores_paused();
   for (std::size_t i = 0; i < step.participants.size(); ++i) {
     auto& who = step.participants[i];
@@ -358,9 +373,11 @@ void scheduler_state::ask_pool(step_phase& step) {
 }
 
 void scheduler_state::on(msg::stores_prepared& x) {
-  auto* step = in_phase<step_phase>();
+  auto* step = in_phase<step_phase>(x.turn, "stores_prepared");
   if (step == nullptr)
     return;
+  if (step->missing > 0 || x.grants.size() != step->offered.size())
+    return unasked(x.turn, "stores_prepared");
   for (std::size_t i = 0; i < step->offered.size(); ++i)
     settle_offer(*step, step->participants[step->offered[i]], x.grants[i]);
   end_step(*step);
@@ -404,6 +421,8 @@ void scheduler_state::make_store(step_phase& step, step_phase::participant& who,
   work.first_block = first_blocks(work.rows, *shape);
   auto& entry = jobs.add(std::move(work));
   expect_reports(entry);
+  if (checks)
+    checks->job_started(entry.work);
   const auto id = entry.work.id;
   auto& row = *find(who.request);
   row.jobs.push_back(id);
@@ -462,6 +481,8 @@ void scheduler_state::end_step(step_phase& step) {
     broadcast(std::move(deferred));
   for (auto id : step.finished) {
     find(id)->closed = true;
+    if (checks)
+      checks->lives.planned(id);
     drop_if_over(id);
   }
   counters.flushed_jobs += plan.flush.size();
@@ -469,7 +490,7 @@ void scheduler_state::end_step(step_phase& step) {
   if (!step.idle) {
     fresh.clear();
     leftover_flush.clear();
-    self->send(engine, std::move(plan));
+    answer(std::move(plan));
   }
   done();
   maybe_stopped();

@@ -79,11 +79,13 @@ struct register_kv;
 struct unregister_kv;
 struct await_step;
 struct end_step;
+struct get_rank_stats;
 struct memory_registered;
 struct memory_unregistered;
 struct copy_done;
 struct fence_made;
 struct device_ticked;
+struct device_breach;
 struct report_again;
 
 // device
@@ -192,6 +194,9 @@ CAF_BEGIN_TYPE_ID_BLOCK(kvtide_local, caf::id_block::kvtide_wire::end)
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::kv_unregistered))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::step_ready))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::rank_failed))
+  CAF_ADD_TYPE_ID(kvtide_local, (kvtide::rank_stats))
+  CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::get_rank_stats))
+  CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::device_breach))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::cache_lost))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::watch_scheduler))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::watch_rank))
@@ -216,4 +221,5 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::kv_registered)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::kv_unregistered)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::step_ready)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::rank_failed)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::rank_stats)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::cache_lost)

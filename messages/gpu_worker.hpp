@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include "core/order_log.hpp"
 #include "messages/fwd.hpp"
 #include "messages/inspect.hpp"
 #include "messages/timer.hpp"
@@ -97,6 +98,9 @@ struct end_step {
   compute_events events;
 };
 
+/// Answered by `rank_stats`.
+struct get_rank_stats {};
+
 // -- from the device ----------------------------------------------------------
 
 /// Answers `register_memory`.
@@ -132,17 +136,25 @@ struct device_ticked {
   nanoseconds_t next_due = 0;
 };
 
+/// The device was asked for something in an order that S1 to S13 exclude. It
+/// has told of it; the worker counts for both.
+struct device_breach {
+  core::order_rule rule = core::order_rule::call;
+};
+
 } // namespace kvtide::msg
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::register_kv)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::unregister_kv)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::await_step)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::end_step)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::get_rank_stats)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::memory_registered)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::memory_unregistered)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::copy_done)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::fence_made)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::device_ticked)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::device_breach)
 
 namespace kvtide {
 
@@ -154,10 +166,12 @@ using gpu_worker_actor = caf::typed_actor<
   // From the rank side.
   caf::reacts_to<msg::register_kv>, caf::reacts_to<msg::unregister_kv>,
   caf::reacts_to<msg::await_step>, caf::reacts_to<msg::end_step>,
+  caf::reacts_to<msg::get_rank_stats>,
   // From the device.
   caf::reacts_to<msg::memory_registered>,
   caf::reacts_to<msg::memory_unregistered>, caf::reacts_to<msg::copy_done>,
   caf::reacts_to<msg::fence_made>, caf::reacts_to<msg::device_ticked>,
+  caf::reacts_to<msg::device_breach>,
   // From itself.
   caf::reacts_to<msg::timer>>;
 

@@ -11,6 +11,7 @@
 #include "messages/fwd.hpp"
 #include "messages/inspect.hpp"
 #include "messages/timer.hpp"
+#include "messages/turn.hpp"
 
 #include <caf/actor_control_block.hpp>
 #include <caf/meta/type_name.hpp>
@@ -154,12 +155,14 @@ typename Inspector::result_type inspect(Inspector& f, ticked& x) {
 
 /// Answers `prepare_search`.
 struct search_keys {
+  turn_id turn = 0;
   request_id request = 0;
   std::vector<core::key_view> keys;
 };
 
 /// Answers `plan_store`.
 struct store_offer {
+  turn_id turn = 0;
   /// `offer.keys` is always filled; `offer.candidates` may be empty.
   core::store_offer offer;
   /// The blocks of each candidate, in their order.
@@ -170,6 +173,7 @@ struct store_offer {
 
 /// Answers `plan_load`.
 struct load_offer {
+  turn_id turn = 0;
   request_id request = 0;
   /// Slots are not known yet.
   std::vector<job_row> rows;
@@ -180,32 +184,37 @@ struct load_offer {
 
 /// Answers `search`, one per query.
 struct search_result {
+  turn_id turn = 0;
   std::vector<core::search_answer> answers;
 };
 
 /// Answers `prepare_stores`, one per offer.
 struct stores_prepared {
-  step_id step = 0;
+  turn_id turn = 0;
   std::vector<core::store_grant> grants;
 };
 
 /// Answers `prepare_load`.
 struct load_prepared {
+  turn_id turn = 0;
   core::load_grant grant;
 };
 
 /// Answers `complete_job` for a failed store: chunks that others had skipped.
 struct rolled_back {
+  turn_id turn = 0;
   std::vector<core::chunk_ref> skipped;
 };
 
 /// Answers `drain_events`.
 struct cache_events {
+  turn_id turn = 0;
   std::vector<cache_event> events;
 };
 
 /// Answers `get_pool_report`.
 struct pool_report {
+  turn_id turn = 0;
   core::pool_state state;
   std::uint64_t slots = 0;
   std::uint64_t evicted_chunks = 0;

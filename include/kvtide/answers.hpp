@@ -11,6 +11,7 @@
 #include "kvtide/ids.hpp"
 #include "kvtide/job.hpp"
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <variant>
@@ -97,6 +98,10 @@ struct stats {
   std::uint64_t resets = 0;
   /// Violations of the protocol or of S1-S13 that were counted and ignored.
   std::uint64_t order_errors = 0;
+  /// The same by rule: index 0 counts wrong calls and reports of the engine and
+  /// the ranks (R10), index n breaches of Sn. What a rank counts itself is in
+  /// its `rank_stats`.
+  std::array<std::uint64_t, 14> order_errors_by_rule{};
   /// Requests that go on without the cache, as their actor died.
   std::uint64_t lost_requests = 0;
   /// Times the host pool's book was lost, see `cache_lost`. The counts of
@@ -143,7 +148,8 @@ struct load_failed {
   /// The load's blocks.
   std::vector<block_id> blocks;
   /// A copy may still write `blocks`: recompute into new ones, and free these
-  /// on `blocks_released`.
+  /// on `blocks_released`. They no longer belong to the request, so an answer to
+  /// `finish` that comes later does not free them.
   bool use_new_blocks = false;
 };
 
@@ -231,8 +237,21 @@ struct rank_failed {
   error reason;
 };
 
+/// Answers `rank::get_stats`. Counters of this rank since its start, its device
+/// included.
+struct rank_stats {
+  rank_id rank = 0;
+  /// As `stats::order_errors`, of what this rank saw.
+  std::uint64_t order_errors = 0;
+  /// As `stats::order_errors_by_rule`.
+  std::array<std::uint64_t, 14> order_errors_by_rule{};
+  /// Jobs that missed their deadline.
+  std::uint64_t late_jobs = 0;
+  std::uint64_t failed_jobs = 0;
+};
+
 /// Everything that `rank::poll` can return.
-using rank_event
-  = std::variant<kv_registered, kv_unregistered, step_ready, rank_failed>;
+using rank_event = std::variant<kv_registered, kv_unregistered, step_ready,
+                                rank_failed, rank_stats>;
 
 } // namespace kvtide

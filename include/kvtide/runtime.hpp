@@ -144,6 +144,9 @@ public:
   ///               on `host_virtual` simulated moments in nanoseconds.
   void end_step(step_id step, compute_events events);
 
+  /// Answered by `rank_stats`.
+  void get_stats();
+
   /// Only with `device_kind::host`: a handle for `end_step`, to be given to
   /// `complete_event` exactly once, from any thread.
   [[nodiscard]] std::uint64_t make_event();

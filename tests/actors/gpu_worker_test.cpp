@@ -4,6 +4,7 @@
 #include "actors/gpu_worker.hpp"
 #include "messages/plan_bytes.hpp"
 #include "tests/support/actor_fixture.hpp"
+#include "tests/support/breach_ear.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -52,6 +53,7 @@ struct rank_log {
   std::size_t unregistered = 0;
   std::vector<step_ready> ready;
   std::vector<rank_failed> failures;
+  std::vector<rank_stats> stats;
 };
 
 rank_side_actor::behavior_type
@@ -61,6 +63,7 @@ fake_rank_side(rank_side_actor::stateful_pointer<fake_state>, rank_log* log) {
     [=](const kv_unregistered&) { ++log->unregistered; },
     [=](const step_ready& x) { log->ready.push_back(x); },
     [=](const rank_failed& x) { log->failures.push_back(x); },
+    [=](const rank_stats& x) { log->stats.push_back(x); },
   };
 }
 
@@ -160,6 +163,7 @@ protected:
     config.model_fingerprint = "model";
     memory.rank = 3;
     memory.model_fingerprint = "model";
+    config.on_breach = ear.listener();
   }
 
   /// With memory registered.
@@ -218,6 +222,7 @@ protected:
     return test::state_of<gpu_worker_state>(uut);
   }
 
+  test::breach_ear ear;
   gpu_worker_config config;
   kv_memory memory;
   scheduler_log told;
@@ -364,28 +369,30 @@ TEST_F(GpuWorker, S4WaitsForAJobThatIsDoneAlready) {
   tell(msg::copy_done{1, true, 0, {}});
   tell(begin(2, {}, {}, {1}));
   EXPECT_THAT(take_asked(), ElementsAre("submit 1", "fence 1"));
-  EXPECT_EQ(state().order_errors, 0u);
+  EXPECT_EQ(state().order.total(), 0u);
 }
 
 TEST_F(GpuWorker, S4HandsEachJobOverOnce) {
+  ear.expect();
   start();
   run_step(begin(1, {1}));
   tell(stores(1, {2, 2}));
-  EXPECT_EQ(state().order_errors, 1u);
+  EXPECT_EQ(state().order.total(), 1u);
   tell(begin(2, {1, 3}, {2}));
-  EXPECT_EQ(state().order_errors, 3u);
+  EXPECT_EQ(state().order.total(), 3u);
   EXPECT_THAT(take_asked(), ElementsAre("submit 1", "submit 2", "submit 3"));
 }
 
 TEST_F(GpuWorker, S4DropsAFlushIdThatWasNeverPlanned) {
+  ear.expect();
   start();
   run_step(begin(1, {1}));
   tell(begin(2, {}, {}, {5}));
-  EXPECT_EQ(state().order_errors, 1u);
+  EXPECT_EQ(state().order.total(), 1u);
   EXPECT_THAT(take_ready(), ElementsAre(1, 2));
   tell(msg::end_step{2, {}});
   tell(begin(3, {}, {}, {1, 6}));
-  EXPECT_EQ(state().order_errors, 2u);
+  EXPECT_EQ(state().order.total(), 2u);
   EXPECT_THAT(take_asked(), ElementsAre("submit 1", "fence 1"));
 }
 
@@ -405,6 +412,7 @@ TEST_F(GpuWorker, S4SafeRulesDropALoadOfTheSameStepFromTheFlush) {
   tell(begin(2, {2, 3}, {}, {1, 2, 3}));
   EXPECT_THAT(take_asked(),
               ElementsAre("submit 1", "fence 1", "submit 2 3 after 1"));
+  tell(msg::copy_done{1, true, 0, {}});
   tell(msg::fence_made{2, {}});
   tell(msg::end_step{2, {}});
   tell(begin(3, {4}, {}, {4}));
@@ -481,6 +489,7 @@ TEST_F(GpuWorker, S5LoadsStartBehindTheFlushedJobs) {
 }
 
 TEST_F(GpuWorker, S5ComputeMustNotBeEnqueuedBeforeTheFenceIsKnown) {
+  ear.expect();
   start();
   run_step(begin(1, {}, {1}));
   tell(begin(2, {}, {}, {1}));
@@ -524,7 +533,7 @@ TEST_F(GpuWorker, S6HoldsSeveralPlansAndTheirStoresInOrder) {
   tell(msg::end_step{7, {}});
   tell(begin(8));
   EXPECT_THAT(take_asked(), ElementsAre("submit 5"));
-  EXPECT_EQ(state().order_errors, 0u);
+  EXPECT_EQ(state().order.total(), 0u);
 }
 
 TEST_F(GpuWorker, S6EveryCopyWaitsForTheComputeThatWasEnqueuedLast) {
@@ -539,23 +548,26 @@ TEST_F(GpuWorker, S6EveryCopyWaitsForTheComputeThatWasEnqueuedLast) {
 // -- S9 -----------------------------------------------------------------------
 
 TEST_F(GpuWorker, S9ReportsEachJobOnceWithItsFirstFailedRow) {
+  ear.expect();
   start();
   run_step(begin(1, {1, 2}));
   tell(msg::copy_done{2, false, 4, "broken"});
   tell(msg::copy_done{1, true, 0, {}});
   tell(msg::copy_done{1, true, 0, {}});
   EXPECT_THAT(take_reports(), ElementsAre("2 failed from 4", "1 done"));
-  EXPECT_EQ(state().order_errors, 1u);
+  EXPECT_EQ(state().order.total(), 1u);
 }
 
 TEST_F(GpuWorker, S9IgnoresTheEndOfAJobThatItNeverSaw) {
+  ear.expect();
   start();
   tell(msg::copy_done{9, true, 0, {}});
   EXPECT_THAT(take_reports(), IsEmpty());
-  EXPECT_EQ(state().order_errors, 1u);
+  EXPECT_EQ(state().order.total(), 1u);
 }
 
 TEST_F(GpuWorker, S9ReportsALateJobOnceAndItsEndOnce) {
+  ear.expect();
   start();
   run_step(begin(1, {1, 2}));
   world.advance(999ms);
@@ -716,10 +728,11 @@ TEST_F(GpuWorker, S10SaysOnlyHowAJobEnded) {
 // -- S12 ----------------------------------------------------------------------
 
 TEST_F(GpuWorker, S12DropsAPlanOutOfOrderAndFailsItsJobs) {
+  ear.expect();
   start();
   run_step(begin(1));
   tell(begin(3, {2}, {1}));
-  EXPECT_EQ(state().order_errors, 1u);
+  EXPECT_EQ(state().order.total(), 1u);
   EXPECT_THAT(take_reports(), ElementsAre("1 failed", "2 failed"));
   EXPECT_THAT(take_asked(), IsEmpty());
   tell(begin(2));
@@ -727,29 +740,31 @@ TEST_F(GpuWorker, S12DropsAPlanOutOfOrderAndFailsItsJobs) {
 }
 
 TEST_F(GpuWorker, S12DropsStoresOfAnEarlierStepAndFailsThem) {
+  ear.expect();
   start();
   tell(stores(1, {1}));
   run_step(begin(2));
   tell(stores(1, {2}));
   tell(stores(2, {3}));
-  EXPECT_EQ(state().order_errors, 2u);
+  EXPECT_EQ(state().order.total(), 2u);
   EXPECT_THAT(take_reports(), ElementsAre("1 failed", "2 failed"));
   tell(begin(3));
   EXPECT_THAT(take_asked(), ElementsAre("submit 3"));
   // It will have its own report (S9).
   tell(stores(2, {3}));
-  EXPECT_EQ(state().order_errors, 3u);
+  EXPECT_EQ(state().order.total(), 3u);
   EXPECT_THAT(take_reports(), IsEmpty());
 }
 
 TEST_F(GpuWorker, S12TellsTheRankThatAnEndIsOutOfOrder) {
+  ear.expect();
   start();
   tell(msg::end_step{1, {}});
   tell(begin(1));
   tell(msg::end_step{2, {}});
   tell(msg::end_step{1, {}});
   tell(msg::end_step{1, {}});
-  EXPECT_EQ(state().order_errors, 3u);
+  EXPECT_EQ(state().order.total(), 3u);
   ASSERT_EQ(rank.failures.size(), 3u);
   for (const auto& x : rank.failures) {
     EXPECT_EQ(x.rank, 3u);
@@ -758,12 +773,13 @@ TEST_F(GpuWorker, S12TellsTheRankThatAnEndIsOutOfOrder) {
 }
 
 TEST_F(GpuWorker, S12IgnoresAFenceThatNobodyWaitsFor) {
+  ear.expect();
   start();
   tell(msg::fence_made{1, {}});
   run_step(begin(1, {}, {1}));
   tell(begin(2, {}, {}, {1}));
   tell(msg::fence_made{1, {}});
-  EXPECT_EQ(state().order_errors, 2u);
+  EXPECT_EQ(state().order.total(), 2u);
   EXPECT_THAT(take_ready(), ElementsAre(1));
 }
 
@@ -831,7 +847,7 @@ TEST_F(GpuWorker, S13TakesWhatIsPlannedAfterAStepWithoutAnother) {
   tell(stores(1, {3}));
   tell(begin(2));
   EXPECT_THAT(take_asked(), ElementsAre("submit 3"));
-  EXPECT_EQ(state().order_errors, 0u);
+  EXPECT_EQ(state().order.total(), 0u);
 }
 
 TEST_F(GpuWorker, S13ArmsATimerOnlyWhileSomethingIsDue) {
@@ -966,7 +982,7 @@ TEST_F(GpuWorker, KeepsStoresThatOvertakeThePlanTheEngineCarries) {
   tell(stores(4, {5}));
   tell(msg::unregister_kv{});
   EXPECT_THAT(take_reports(), ElementsAre("4 failed", "5 failed"));
-  EXPECT_EQ(state().order_errors, 0u);
+  EXPECT_EQ(state().order.total(), 0u);
 }
 
 TEST_F(GpuWorker, WaitsForTheSchedulersPlanIfTheEngineCarriesNone) {
@@ -1006,6 +1022,7 @@ TEST_F(GpuWorker, AnswersDamagedPlansWithOneSentence) {
 }
 
 TEST_F(GpuWorker, S12RefusesAPlanOfAnotherStepOrTheSameOneTwice) {
+  ear.expect();
   start();
   const auto plan = encode_plan(world.system(), begin(1), stores(1, {}));
   tell(msg::await_step{2, plan});

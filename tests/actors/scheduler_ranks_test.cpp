@@ -69,11 +69,13 @@ mute_worker(gpu_worker_actor::stateful_pointer<fake_state>,
     [](const msg::unregister_kv&) {},
     [](const msg::await_step&) {},
     [](const msg::end_step&) {},
+    [](const msg::get_rank_stats&) {},
     [](const msg::memory_registered&) {},
     [](const msg::memory_unregistered&) {},
     [](const msg::copy_done&) {},
     [](const msg::fence_made&) {},
     [](const msg::device_ticked&) {},
+    [](const msg::device_breach&) {},
     [=](const msg::report_again& x) {
       asked->insert(asked->end(), x.silent.begin(), x.silent.end());
     },
@@ -113,7 +115,8 @@ protected:
       = std::make_shared<const core::layout>(core::make_layout(opts).value());
     cache = world.spawn(cache_manager, cache_manager_config{shape, opts});
     engine = world.spawn(fake_engine, &log);
-    uut = world.spawn(scheduler, scheduler_config{shape, opts}, cache, engine);
+    uut = world.spawn(scheduler, scheduler_config{shape, opts, {}}, cache,
+                      engine);
     for (auto& worker : workers)
       worker = world.spawn(mute_worker, &asked);
   }
@@ -135,10 +138,12 @@ protected:
   }
 
   stats counters() {
-    tell(msg::get_stats{99});
+    tell(msg::get_stats{++last_ticket});
     return log.counters;
   }
 
+  /// Above those that the tests choose.
+  ticket_id last_ticket = 99;
   options opts;
   std::shared_ptr<const core::layout> shape;
   heard log;

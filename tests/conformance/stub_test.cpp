@@ -41,6 +41,8 @@ const auto unreached = reasons{
   {{"gpu_worker", "report_again"}, "no vector loses a report"},
   {{"gpu_worker", "unregister_kv"}, "no vector takes the memory away"},
   {{"gpu_worker", "memory_unregistered"}, "as unregister_kv"},
+  {{"gpu_worker", "get_rank_stats"}, "no vector asks for a rank's counters"},
+  {{"gpu_worker", "device_breach"}, "no vector breaks the order"},
 };
 
 template <class Interface>

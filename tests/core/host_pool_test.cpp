@@ -96,24 +96,44 @@ TEST(HostPool, Pol01RefusesTheWholeCallUnderReferenceAndChangesNothing) {
   EXPECT_EQ(lru(uut), before);
 }
 
+TEST(HostPool, Pol01KeepsTheKeysOfTheCallWithArcToo) {
+  for (const auto* rule : {&reference_rules, &safe_rules}) {
+    auto uut = host_pool{small(4, eviction_policy::arc), *rule};
+    store(uut, named_keys({"1", "2", "3", "4"}));
+    const auto grant
+      = uut.prepare_store(offer_of(named_keys({"1", "2", "4", "5"})));
+    EXPECT_EQ(names_of(grant.evicted), (names{"3/0"}));
+    const auto refused
+      = uut.prepare_store(offer_of(named_keys({"1", "2", "4", "5", "6"})));
+    EXPECT_TRUE(refused.refused());
+    EXPECT_TRUE(refused.evicted.empty());
+    for (const auto* name : {"1", "2", "4"})
+      EXPECT_TRUE(has(uut, name));
+  }
+}
+
 TEST(HostPool, Pol06DoesNotStoreAKeyWhoseStoreIsInFlight) {
-  auto uut = host_pool{small(4), safe_rules};
-  ASSERT_EQ(uut.prepare_store(request_offer("a", 2)).accepted.size(), 2u);
-  const auto again = uut.prepare_store(request_offer("a", 3, 0, 2));
-  EXPECT_FALSE(again.refused());
-  ASSERT_EQ(again.accepted.size(), 1u);
-  EXPECT_EQ(again.accepted[0].candidate, 2u);
+  for (auto policy : {eviction_policy::lru, eviction_policy::arc}) {
+    auto uut = host_pool{small(4, policy), safe_rules};
+    ASSERT_EQ(uut.prepare_store(request_offer("a", 2)).accepted.size(), 2u);
+    const auto again = uut.prepare_store(request_offer("a", 3, 0, 2));
+    EXPECT_FALSE(again.refused());
+    ASSERT_EQ(again.accepted.size(), 1u);
+    EXPECT_EQ(again.accepted[0].candidate, 2u);
+  }
 }
 
 TEST(HostPool, Liv06RefusesAtOnceWhenEverySlotIsPinned) {
-  auto uut = host_pool{small(1), safe_rules};
-  store(uut, named_keys({"a"}));
-  ASSERT_TRUE(uut.prepare_load(named_keys({"a"})).ok());
-  const auto grant = uut.prepare_store(offer_of(named_keys({"b"})));
-  EXPECT_TRUE(grant.refused());
-  EXPECT_TRUE(grant.accepted.empty());
-  EXPECT_TRUE(uut.complete_load(named_keys({"a"})));
-  EXPECT_FALSE(uut.prepare_store(offer_of(named_keys({"b"}))).refused());
+  for (auto policy : {eviction_policy::lru, eviction_policy::arc}) {
+    auto uut = host_pool{small(1, policy), safe_rules};
+    store(uut, named_keys({"a"}));
+    ASSERT_TRUE(uut.prepare_load(named_keys({"a"})).ok());
+    const auto grant = uut.prepare_store(offer_of(named_keys({"b"})));
+    EXPECT_TRUE(grant.refused());
+    EXPECT_TRUE(grant.accepted.empty());
+    EXPECT_TRUE(uut.complete_load(named_keys({"a"})));
+    EXPECT_FALSE(uut.prepare_store(offer_of(named_keys({"b"}))).refused());
+  }
 }
 
 TEST(HostPool, R5StoresTheLeadingPartThatFits) {
@@ -283,23 +303,27 @@ TEST(HostPool, R11HoldsOneHitWholeAndFurtherOnesUpToHalfOfTheSlots) {
 }
 
 TEST(HostPool, Toc01DoesNotEvictWhatAPromiseHolds) {
-  auto uut = host_pool{small(2), safe_rules};
-  store(uut, request_offer("p", 2));
-  ASSERT_TRUE(uut.hold(1, slots{0, 1}));
-  EXPECT_TRUE(uut.prepare_store(offer_of(named_keys({"x"}))).refused());
-  EXPECT_EQ(uut.prepare_load(named_keys({"p0", "p1"})).slots, (slots{0, 1}));
-  EXPECT_FALSE(uut.release(1));
-  EXPECT_TRUE(uut.complete_load(named_keys({"p0", "p1"})));
+  for (auto policy : {eviction_policy::lru, eviction_policy::arc}) {
+    auto uut = host_pool{small(2, policy), safe_rules};
+    store(uut, request_offer("p", 2));
+    ASSERT_TRUE(uut.hold(1, slots{0, 1}));
+    EXPECT_TRUE(uut.prepare_store(offer_of(named_keys({"x"}))).refused());
+    EXPECT_EQ(uut.prepare_load(named_keys({"p0", "p1"})).slots, (slots{0, 1}));
+    EXPECT_FALSE(uut.release(1));
+    EXPECT_TRUE(uut.complete_load(named_keys({"p0", "p1"})));
+  }
 }
 
 TEST(HostPool, Lek01LeavesNothingHeldAfterTheEndOfAPromise) {
-  auto uut = host_pool{small(2), safe_rules};
-  store(uut, request_offer("p", 2));
-  ASSERT_TRUE(uut.hold(1, slots{0, 1}));
-  EXPECT_TRUE(uut.release(1));
-  EXPECT_FALSE(uut.release(1));
-  EXPECT_EQ(uut.state().busy, 0u);
-  EXPECT_EQ(uut.prepare_store(request_offer("q", 2)).accepted.size(), 2u);
+  for (auto policy : {eviction_policy::lru, eviction_policy::arc}) {
+    auto uut = host_pool{small(2, policy), safe_rules};
+    store(uut, request_offer("p", 2));
+    ASSERT_TRUE(uut.hold(1, slots{0, 1}));
+    EXPECT_TRUE(uut.release(1));
+    EXPECT_FALSE(uut.release(1));
+    EXPECT_EQ(uut.state().busy, 0u);
+    EXPECT_EQ(uut.prepare_store(request_offer("q", 2)).accepted.size(), 2u);
+  }
 }
 
 TEST(HostPool, EndsPromisesAtAReset) {
@@ -338,6 +362,15 @@ TEST(HostPool, Pol03EvictsTheTailFirstWhateverOrderStoresEndIn) {
   for (const auto* name : {"r2", "r0", "r1"})
     uut.complete_store(named_keys({name}), true);
   EXPECT_EQ(lru(uut), (names{"r2/0", "r1/0", "r0/0"}));
+  const auto grant = uut.prepare_store(request_offer("q", 1));
+  EXPECT_EQ(names_of(grant.evicted), (names{"r2/0"}));
+}
+
+TEST(HostPool, Pol03EvictsTheTailFirstWithArcToo) {
+  auto uut = host_pool{small(3, eviction_policy::arc), safe_rules};
+  EXPECT_EQ(uut.prepare_store(request_offer("r", 3)).accepted.size(), 3u);
+  for (const auto* name : {"r2", "r0", "r1"})
+    uut.complete_store(named_keys({name}), true);
   const auto grant = uut.prepare_store(request_offer("q", 1));
   EXPECT_EQ(names_of(grant.evicted), (names{"r2/0"}));
 }

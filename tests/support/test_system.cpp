@@ -8,6 +8,7 @@
 #include "core/layout.hpp"
 #include "messages/plan_bytes.hpp"
 #include "tests/support/actor_fixture.hpp"
+#include "tests/support/breach_ear.hpp"
 #include "tests/support/memory_shadow.hpp"
 #include "tests/support/token_model.hpp"
 
@@ -70,6 +71,7 @@ struct rank_part {
   /// Steps whose compute may go on and has not ended.
   std::deque<step_id> ready;
   step_id last_ready = 0;
+  rank_stats stats;
 };
 
 // -- the engine's book --------------------------------------------------------
@@ -140,7 +142,8 @@ struct test_system::state {
     cache
       = world.spawn(cache_manager, cache_manager_config{shape, config.opts});
     scheduler = world.spawn(
-      kvtide::scheduler, scheduler_config{shape, config.opts}, cache, engine);
+      kvtide::scheduler, scheduler_config{shape, config.opts, ear.listener()},
+      cache, engine);
     for (rank_id r = 0; r < ranks.size(); ++r)
       start_rank(r, config.slots.at(r));
   }
@@ -264,6 +267,7 @@ struct test_system::state {
         st->notice("rank_failed " + std::to_string(x.rank) + " "
                    + name_of(x.reason.code));
       },
+      [=](const rank_stats& x) { st->ranks[rank].stats = x; },
     };
   }
 
@@ -320,6 +324,8 @@ struct test_system::state {
     cfg.rule = &core::rules_of(config.opts.rules);
     cfg.job_deadline = config.opts.job_deadline;
     cfg.idle_delay = config.worker_idle;
+    cfg.order_checks = config.opts.order_checks;
+    cfg.on_breach = ear.listener();
     part.worker = world.spawn(gpu_worker, cfg, part.device,
                               scheduler_worker_port{part.tap}, side);
     auto memory = kv_memory{};
@@ -575,6 +581,7 @@ struct test_system::state {
   msg::key_states key_states;
   msg::pool_report pool;
   std::deque<rank_part> ranks;
+  breach_ear ear;
 
   /// To be killed after so many messages of the next call.
   caf::strong_actor_ptr doomed;
@@ -764,6 +771,18 @@ void test_system::run_shuffled(std::uint32_t seed) {
 
 const std::vector<std::string>& test_system::heard() const {
   return st_->log;
+}
+
+void test_system::expect_breaches() {
+  st_->ear.expect();
+}
+
+void test_system::expect_wrong_calls() {
+  st_->ear.expect_wrong_calls();
+}
+
+std::vector<std::string> test_system::breaches() {
+  return st_->ear.take();
 }
 
 bool test_system::pending_work() const {

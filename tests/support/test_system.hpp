@@ -149,6 +149,17 @@ public:
   /// All that the engine has heard since the start, in order.
   [[nodiscard]] const std::vector<std::string>& heard() const;
 
+  /// From now on breaches of the order, wrong calls included, do not fail the
+  /// test.
+  void expect_breaches();
+
+  /// From now on wrong calls do not fail the test.
+  void expect_wrong_calls();
+
+  /// Breaches since the last call, e.g. "S9 a report came twice, or for an
+  /// unknown job: job 3, rank 0, incarnation 1".
+  [[nodiscard]] std::vector<std::string> breaches();
+
   /// Some job was in flight when the last step was planned.
   [[nodiscard]] bool pending_work() const;
 

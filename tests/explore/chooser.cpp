@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tests/explore/chooser.hpp"
+
+#include <algorithm>
+
+namespace kvtide::explore {
+
+std::size_t scripted_chooser::pick(const std::vector<choice>& open) {
+  const auto at = at_++;
+  return at < picks_.size() && picks_[at] < open.size() ? picks_[at] : 0;
+}
+
+random_chooser::random_chooser(std::uint64_t seed) : random_(seed) {
+  const auto one_of = [this](std::initializer_list<std::uint32_t> list) {
+    return list.begin()[random_() % list.size()];
+  };
+  // Zero: only if nothing else is open.
+  for (auto& x : kinds_)
+    x = one_of({0, 2, 8, 8, 32});
+  for (auto& x : subjects_)
+    x = one_of({1, 8, 8, 8, 32});
+  for (auto& x : places_)
+    x = one_of({1, 8, 8, 32});
+  // Trouble is rare, or there would be nothing else.
+  for (auto kind : {choice_kind::idle_time, choice_kind::deadline,
+                    choice_kind::copy_failure, choice_kind::rank_death})
+    kinds_[static_cast<std::size_t>(kind)] = one_of({0, 1, 1, 2});
+  kinds_[static_cast<std::size_t>(choice_kind::rank_return)] = 2;
+  whims_ = one_of({4, 8, 16, 1'000'000});
+}
+
+std::uint32_t random_chooser::weight(const choice& what) const {
+  return kinds_[static_cast<std::size_t>(what.kind)]
+       * subjects_[what.subject % subjects_.size()]
+       * places_[what.place % places_.size()];
+}
+
+std::size_t random_chooser::pick(const std::vector<choice>& open) {
+  if (open.size() == 1)
+    return 0;
+  if (open.front().kind == choice_kind::whim)
+    return random_() % whims_ == 0 ? random_() % open.size() : 0;
+  auto sum = std::uint64_t{0};
+  sums_.clear();
+  for (const auto& x : open)
+    sums_.push_back(sum += weight(x));
+  if (sum == 0)
+    return random_() % open.size();
+  const auto found
+    = std::upper_bound(sums_.begin(), sums_.end(), random_() % sum);
+  return static_cast<std::size_t>(found - sums_.begin());
+}
+
+} // namespace kvtide::explore

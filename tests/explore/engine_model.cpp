@@ -1,0 +1,587 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tests/explore/engine_model.hpp"
+
+#include <algorithm>
+#include <optional>
+
+namespace kvtide::explore {
+
+namespace {
+
+/// Turns in a row without a scheduled row and without news.
+constexpr std::uint32_t most_empty_turns = 12;
+
+std::string name_of(request_id id) {
+  return "request " + std::to_string(id);
+}
+
+} // namespace
+
+engine_model::engine_model(const scenario& what,
+                           std::shared_ptr<const core::layout> shape,
+                           text_book& texts, shadow& memory, findings& found,
+                           outlet out)
+  : what_(what), shape_(std::move(shape)), texts_(texts), memory_(memory),
+    found_(found), out_(std::move(out)) {
+  for (auto block = what_.blocks - 1; block > 0; --block)
+    free_.push_back(block);
+}
+
+// -- what may happen ----------------------------------------------------------
+
+bool engine_model::can_turn(bool nothing_else) const {
+  if (paused_ || turn_ == place::asked)
+    return false;
+  if (turn_ == place::answered)
+    return true;
+  if (over())
+    return false;
+  const auto open = last_step_ + 1 - first_open_;
+  if (open > (what_.async ? 1u : 0u))
+    return false;
+  if (what_.stops_at_once && probes_.empty()
+      && with(phase::ended).size() == lives_.size()
+      && arrived_ == what_.requests)
+    return false;
+  return !finished_.empty() || empty_turns_ < most_empty_turns || nothing_else;
+}
+
+void engine_model::turn() {
+  if (turn_ == place::between) {
+    whim();
+    arrive();
+    look_up();
+    if (turn_ == place::asked)
+      return;
+  }
+  admit();
+  plan_step();
+}
+
+void engine_model::whim() {
+  auto open = std::vector<std::function<void()>>{};
+  const auto offer = [&](const char* kind, std::uint32_t most, auto action) {
+    if (spent_[kind] < most)
+      open.push_back([this, kind, action] {
+        ++spent_[kind];
+        action();
+      });
+  };
+  for (auto id : alive())
+    offer("abort", what_.aborts, [this, id] { abort(id); });
+  offer("reset", what_.resets, [this] { call_reset(); });
+  for (auto id : with(phase::running))
+    offer("preempt", what_.preemptions, [this, id] { to_preempt_ = id; });
+  for (auto id : with(phase::running))
+    if (const auto& x = lives_.at(id);
+        !in_flight(id) && x.known > x.prompt && x.planned == x.known - 1)
+      offer("edit", what_.edits, [this, id] { edit(id); });
+  if (open.empty())
+    return;
+  const auto picked = out_.decide(open.size() + 1);
+  if (picked > 0)
+    open[picked - 1]();
+}
+
+void engine_model::arrive() {
+  if (arrived_ >= what_.requests || alive().size() >= what_.alive)
+    return;
+  ++arrived_;
+  const auto like = arrived_ - 1;
+  const auto shared = like > 0 ? what_.shared : 0;
+  // Lengths differ a little, so that chunks end here and there.
+  const auto prompt = what_.prompt + arrived_ % 3;
+  add(arrived_, like, shared, prompt, prompt + what_.outputs);
+}
+
+void engine_model::look_up() {
+  auto rows = std::vector<lookup_row>{};
+  for (auto id : with(phase::waiting))
+    if (auto& x = lives_.at(id); x.sampling == 0 && !in_flight(id)) {
+      x.state = phase::asked;
+      x.promise = 0;
+      x.planned = 0;
+      rows.push_back({id, 0, x.known});
+    }
+  if (rows.empty())
+    return;
+  turn_ = place::asked;
+  call(msg::lookup{0, std::move(rows)});
+}
+
+void engine_model::admit() {
+  turn_ = place::between;
+  for (const auto& hit : std::exchange(hits_, {})) {
+    const auto found = lives_.find(hit.request);
+    if (found == lives_.end() || found->second.state != phase::asked)
+      continue; // Aborted since.
+    auto& x = found->second;
+    x.state = phase::waiting;
+    if (hit.ask_again)
+      continue;
+    if (x.must_hit >= 0 && hit.tokens != x.must_hit)
+      found_.report("S2", name_of(hit.request) + " finds "
+                            + std::to_string(hit.tokens) + " of "
+                            + std::to_string(x.must_hit)
+                            + " tokens that its twin has computed");
+    auto added = std::vector<std::vector<block_id>>{};
+    const auto wants
+      = hit.tokens > 0 ? hit.tokens : std::min(x.known, what_.budget);
+    x.planned = hit.tokens;
+    if (!grow(x, wants, added)) {
+      // It waits for blocks; what is held for it may go or stay.
+      if (hit.promise != 0 && out_.decide(2) > 0)
+        call(msg::decline{0, hit.promise});
+      x.planned = 0;
+      continue;
+    }
+    x.needs_table = true;
+    x.promise = hit.promise;
+    if (hit.tokens == 0) {
+      x.state = phase::ready;
+      continue;
+    }
+    slide(x); // What lies before the window is not loaded.
+    x.planned = 0;
+    x.state = phase::loading;
+    x.loading = hit.tokens;
+    auto taken = allocated{hit.request, hit.tokens, x.table, {}};
+    for (const auto& list : x.table)
+      taken.hashed.emplace_back(list.size(), 0);
+    call(msg::allocate{0, std::move(taken)});
+  }
+}
+
+void engine_model::plan_step() {
+  auto next = step_call{};
+  next.step = last_step_ + 1;
+  auto rows = std::vector<compute_row>{};
+  auto samples = std::vector<sample>{};
+  if (const auto id = std::exchange(to_preempt_, std::nullopt);
+      id && lives_.at(*id).state == phase::running)
+    preempt(*id, next);
+  auto order = with(phase::running);
+  for (auto id : with(phase::ready))
+    order.push_back(id);
+  for (auto id : order)
+    if (auto& x = lives_.at(id);
+        x.state == phase::running || x.state == phase::ready)
+      schedule(id, x, next, rows, samples);
+  next.finished = std::exchange(finished_, {});
+  if (!next.finished.empty() && out_.decide(2) > 0)
+    next.finished.clear(); // They are planned all the same (S2).
+  const auto empty = next.rows.empty();
+  empty_turns_ = empty ? empty_turns_ + 1 : 0;
+  last_step_ = next.step;
+  rows_[last_step_] = std::move(rows);
+  samples_[last_step_] = std::move(samples);
+  plans_owed_.insert(last_step_);
+  call(msg::step{0, std::move(next)});
+  out_.stepped(last_step_);
+}
+
+bool engine_model::schedule(request_id id, life& x, step_call& call,
+                            std::vector<compute_row>& rows,
+                            std::vector<sample>& samples) {
+  const auto total = x.known + x.sampling;
+  const auto to = std::min(total, x.planned + what_.budget);
+  if (to <= x.planned || total >= x.end)
+    return false;
+  slide(x);
+  auto added = std::vector<std::vector<block_id>>{};
+  if (!make_room(id, to, call, added))
+    return false;
+  auto row = step_row{};
+  row.request = id;
+  row.kind = !x.needs_table     ? row_kind::running
+           : x.scheduled_before ? row_kind::resumed
+                                : row_kind::fresh;
+  row.new_blocks = x.needs_table ? x.table : added;
+  row.computed = x.planned;
+  row.scheduled = to - x.planned;
+  row.known = x.known;
+  rows.push_back({id, x.planned, to, x.table});
+  const auto sampled = to == total;
+  samples.push_back({id, sampled});
+  x.sampling += sampled;
+  x.planned = to;
+  x.state = phase::running;
+  x.scheduled_before = true;
+  x.needs_table = false;
+  call.rows.push_back(std::move(row));
+  return true;
+}
+
+/// Takes blocks from whoever came last and is not in this step, if need be.
+bool engine_model::make_room(request_id id, token_count tokens, step_call& call,
+                             std::vector<std::vector<block_id>>& added) {
+  auto& x = lives_.at(id);
+  while (!grow(x, tokens, added)) {
+    auto victim = std::optional<request_id>{};
+    for (auto other : with(phase::running)) {
+      const auto planned = std::any_of(
+        call.rows.begin(), call.rows.end(),
+        [other](const step_row& r) { return r.request == other; });
+      if (other > id && !planned)
+        victim = other;
+    }
+    if (!victim)
+      return false;
+    preempt(*victim, call);
+  }
+  return true;
+}
+
+void engine_model::preempt(request_id id, step_call& call) {
+  auto& x = lives_.at(id);
+  give_back(x.table);
+  x.state = phase::waiting;
+  x.planned = 0;
+  x.needs_table = true;
+  call.preempted.push_back(id);
+}
+
+void engine_model::take_outputs() {
+  const auto step = computed_.front();
+  computed_.pop_front();
+  ++first_open_;
+  auto news = outputs_call{step, {}};
+  auto ended = std::vector<std::pair<request_id, finish_reason>>{};
+  for (const auto& [id, sampled] : samples_.at(step)) {
+    auto& x = lives_.at(id);
+    x.sampling -= sampled;
+    if (!sampled || x.state == phase::ended)
+      continue;
+    x.known += 1;
+    send_keys(id);
+    news.rows.push_back({id, x.known, x.planned});
+    if (x.known >= x.end)
+      ended.emplace_back(id, finish_reason::length);
+    else if (!x.probe && out_.decide(2) > 0)
+      ended.emplace_back(id, finish_reason::stop);
+  }
+  rows_.erase(step);
+  if (!news.rows.empty())
+    call(msg::outputs{0, std::move(news)});
+  for (const auto& [id, reason] : ended)
+    end(id, reason);
+}
+
+// -- what happens to it -------------------------------------------------------
+
+void engine_model::computed(step_id step) {
+  computed_.push_back(step);
+}
+
+void engine_model::on(const lookup_answer& x) {
+  hits_ = x.hits;
+  turn_ = place::answered;
+}
+
+void engine_model::on(const step_plan& x) {
+  if (plans_owed_.erase(x.step) == 0)
+    found_.report("S1", "step " + std::to_string(x.step)
+                          + " was answered twice, or never called");
+  if (what_.opts.delivery == plan_delivery::by_engine)
+    out_.deliver(x.step, x.bytes);
+}
+
+void engine_model::on(const finish_answer& x) {
+  empty_turns_ = 0;
+  auto table = std::move(leaving_.at(x.request));
+  leaving_.erase(x.request);
+  for (auto block : x.held)
+    reserved_.insert(block);
+  auto freed = std::vector<block_id>{};
+  for (const auto& list : table)
+    for (auto block : list)
+      if (block != no_block && reserved_.count(block) == 0)
+        freed.push_back(block);
+  memory_.released(freed);
+  for (auto block : freed)
+    free_block(block);
+}
+
+void engine_model::on(const call_failed& x) {
+  found_.report("S1", "call " + std::to_string(x.ticket)
+                        + " failed: " + x.reason.text);
+}
+
+void engine_model::on(const load_done& x) {
+  empty_turns_ = 0;
+  memory_.load_announced(x.job);
+  const auto found = lives_.find(x.request);
+  if (found == lives_.end() || found->second.state != phase::loading)
+    return;
+  found->second.state = phase::ready;
+  found->second.planned = found->second.loading;
+}
+
+void engine_model::on(const load_failed& x) {
+  empty_turns_ = 0;
+  const auto found = lives_.find(x.request);
+  if (found == lives_.end())
+    return;
+  auto& life_ = found->second;
+  // These blocks are not the request's any more, whether it lives or not.
+  if (x.use_new_blocks)
+    for (auto block : x.blocks) {
+      reserved_.insert(block);
+      for (auto* table : {&life_.table, &leaving_[x.request]})
+        for (auto& list : *table)
+          std::replace(list.begin(), list.end(), block, no_block);
+    }
+  if (leaving_[x.request].empty())
+    leaving_.erase(x.request);
+  if (life_.state != phase::loading)
+    return;
+  if (!x.use_new_blocks && out_.decide(2) == 0) {
+    // What lies before the first bad token is good.
+    life_.state = phase::ready;
+    life_.planned = x.first_bad_token;
+    return;
+  }
+  give_back(life_.table);
+  life_.state = phase::waiting;
+  life_.planned = 0;
+}
+
+void engine_model::on(const blocks_released& x) {
+  empty_turns_ = 0;
+  memory_.released(x.blocks);
+  for (auto block : x.blocks) {
+    if (reserved_.erase(block) == 0)
+      found_.report("S7", "block " + std::to_string(block)
+                            + " was released, but not reserved");
+    free_block(block);
+  }
+}
+
+// -- its state ----------------------------------------------------------------
+
+bool engine_model::over() const {
+  return arrived_ >= what_.requests && alive().empty() && leaving_.empty()
+      && plans_owed_.empty() && turn_ == place::between
+      && first_open_ > last_step_
+      && ((what_.stops_at_once && probes_.empty()) || finished_.empty());
+}
+
+bool engine_model::holds_nothing() const {
+  return reserved_.empty() && free_.size() + 1 == what_.blocks;
+}
+
+std::vector<request_id> engine_model::with(phase state) const {
+  auto out = std::vector<request_id>{};
+  for (const auto& [id, x] : lives_)
+    if (x.state == state)
+      out.push_back(id);
+  return out;
+}
+
+std::vector<request_id> engine_model::alive() const {
+  auto out = std::vector<request_id>{};
+  for (const auto& [id, x] : lives_)
+    if (x.state != phase::ended)
+      out.push_back(id);
+  return out;
+}
+
+std::string engine_model::state_of(request_id id) const {
+  switch (lives_.at(id).state) {
+    case phase::waiting:
+      return "waiting";
+    case phase::asked:
+      return "asked";
+    case phase::loading:
+      return "loading";
+    case phase::ready:
+      return "ready";
+    case phase::running:
+      return "running";
+    case phase::ended:
+      break;
+  }
+  return "ended";
+}
+
+bool engine_model::in_flight(request_id id) const {
+  for (const auto& [step, rows] : rows_)
+    if (std::any_of(rows.begin(), rows.end(),
+                    [id](const compute_row& row) { return row.request == id; }))
+      return true;
+  return false;
+}
+
+// -- calls --------------------------------------------------------------------
+
+void engine_model::add(request_id id, request_id like, token_count shared,
+                       token_count prompt, token_count end) {
+  texts_.add(id, like, shared);
+  auto& x = lives_[id];
+  x = {};
+  x.prompt = x.known = prompt;
+  x.end = end;
+  x.table.resize(shape_->groups.size());
+  auto made = add_request{};
+  made.request = id;
+  made.prompt_tokens = made.known_tokens = prompt;
+  call(msg::add{0, made});
+  send_keys(id);
+}
+
+void engine_model::send_keys(request_id id) {
+  auto& x = lives_.at(id);
+  auto more = extend_keys{};
+  more.request = id;
+  more.first = static_cast<std::uint64_t>(x.hashed / shape_->hash_tokens);
+  for (; x.hashed + shape_->hash_tokens <= x.known;
+       x.hashed += shape_->hash_tokens)
+    more.hashes.push_back(texts_.hash(id, x.hashed + shape_->hash_tokens));
+  if (more.hashes.empty())
+    return;
+  for (group_id g = 0; g < shape_->groups.size(); ++g) {
+    const auto tokens = shape_->groups[g].chunk_tokens;
+    for (std::size_t c = 0; static_cast<token_count>(c + 1) * tokens <= x.known;
+         ++c) {
+      const auto end = static_cast<token_count>(c + 1) * tokens;
+      texts_.publish({texts_.hash(id, end), g, shape_->model}, id, c, tokens);
+    }
+  }
+  call(msg::extend{0, std::move(more)});
+}
+
+bool engine_model::abort(request_id id) {
+  const auto found = lives_.find(id);
+  if (found == lives_.end() || found->second.state == phase::ended)
+    return false;
+  end(id, finish_reason::abort);
+  return true;
+}
+
+void engine_model::end(request_id id, finish_reason reason) {
+  auto& x = lives_.at(id);
+  // While a load is in flight nothing is computed.
+  const auto computed = x.state == phase::loading ? 0 : x.planned;
+  const auto last = finish_call{id, reason, x.known, computed};
+  // Without a block table nothing more can be stored.
+  x.whole = x.state == phase::running;
+  x.state = phase::ended;
+  if (!x.probe)
+    endings_[id] = x.known;
+  leaving_[id] = std::exchange(x.table, {});
+  finished_.push_back(last);
+  call(msg::finish{0, last});
+}
+
+void engine_model::call_reset() {
+  out_.reset();
+  call(msg::reset{});
+}
+
+/// The user changes the last tokens.
+void engine_model::edit(request_id id) {
+  auto& x = lives_.at(id);
+  const auto keep = x.prompt;
+  texts_.edit(id, keep);
+  call(msg::truncate{0, {id, keep}});
+  x.known = keep + 1;
+  x.planned = std::min(x.planned, keep);
+  x.hashed = keep / shape_->hash_tokens * shape_->hash_tokens;
+  for (group_id g = 0; g < x.table.size(); ++g) {
+    // Blocks that no token is left in go back.
+    const auto length = shape_->groups[g].block_tokens;
+    const auto kept = static_cast<std::size_t>((keep + length - 1) / length);
+    while (x.table[g].size() > kept) {
+      if (x.table[g].back() != no_block)
+        free_block(x.table[g].back());
+      x.table[g].pop_back();
+    }
+  }
+  // The whole table is told again, as the runtime appends only.
+  x.needs_table = true;
+  send_keys(id);
+  call(msg::outputs{0, {last_step_, {{id, x.known, x.planned}}}});
+}
+
+void engine_model::add_probes() {
+  const auto texts = endings_;
+  auto left = 2;
+  for (const auto& [id, known] : texts) {
+    if (left-- == 0)
+      return;
+    const auto twin = id + 1'000;
+    probes_.push_back(twin);
+    empty_turns_ = 0;
+    add(twin, id, known, known + 1, known + 2);
+    auto& x = lives_.at(twin);
+    x.probe = true;
+    if (what_.keeps_all() && lives_.at(id).whole) {
+      // All that is whole below the last sampled token (R1).
+      const auto chunk = shape_->groups.front().chunk_tokens;
+      const auto frontier = std::max(lives_.at(id).prompt, known - 1);
+      x.must_hit = frontier / chunk * chunk;
+    }
+  }
+}
+
+// -- blocks -------------------------------------------------------------------
+
+bool engine_model::grow(life& x, token_count tokens,
+                        std::vector<std::vector<block_id>>& added) {
+  auto missing = std::size_t{0};
+  const auto need = [&](std::size_t g) {
+    const auto length = shape_->groups[g].block_tokens;
+    return static_cast<std::size_t>((tokens + length - 1) / length);
+  };
+  x.table.resize(shape_->groups.size());
+  for (std::size_t g = 0; g < x.table.size(); ++g)
+    missing += need(g) > x.table[g].size() ? need(g) - x.table[g].size() : 0;
+  added.assign(x.table.size(), {});
+  if (missing > free_.size())
+    return false;
+  for (std::size_t g = 0; g < x.table.size(); ++g)
+    while (x.table[g].size() < need(g)) {
+      x.table[g].push_back(free_.back());
+      added[g].push_back(free_.back());
+      free_.pop_back();
+    }
+  return true;
+}
+
+/// Blocks that no later token looks at are free at once.
+void engine_model::slide(life& x) {
+  for (std::size_t g = 0; g < x.table.size(); ++g) {
+    const auto& group = shape_->groups[g];
+    if (!group.sliding())
+      continue;
+    const auto out = std::max<token_count>(
+      0, (x.planned - group.window_tokens + 1) / group.block_tokens);
+    for (token_count i = 0;
+         i < out && i < static_cast<token_count>(x.table[g].size()); ++i) {
+      auto& block = x.table[g][static_cast<std::size_t>(i)];
+      if (block != no_block)
+        free_block(block);
+      block = no_block;
+    }
+  }
+}
+
+void engine_model::give_back(std::vector<std::vector<block_id>>& table) {
+  for (auto& list : table) {
+    for (auto block : list)
+      if (block != no_block)
+        free_block(block);
+    list.clear();
+  }
+}
+
+void engine_model::free_block(block_id block) {
+  if (std::find(free_.begin(), free_.end(), block) != free_.end())
+    found_.report("S7",
+                  "block " + std::to_string(block) + " was given back twice");
+  else
+    free_.push_back(block);
+}
+
+} // namespace kvtide::explore

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include "kvtide/answers.hpp"
+#include "kvtide/calls.hpp"
+
+#include "core/layout.hpp"
+#include "messages/scheduler.hpp"
+#include "tests/explore/findings.hpp"
+#include "tests/explore/scenario.hpp"
+#include "tests/explore/shadow.hpp"
+#include "tests/explore/text_book.hpp"
+
+#include <caf/make_message.hpp>
+#include <caf/message.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kvtide::explore {
+
+/// A serving engine that hands out blocks as greedily as it may: the last one
+/// freed is the first one reused. It keeps to the protocol of the public
+/// headers, and complains where the runtime does not.
+class engine_model {
+public:
+  /// What it needs from whoever runs it.
+  struct outlet {
+    /// To the scheduler.
+    std::function<void(caf::message)> tell;
+    /// One of `n` things to do; zero is the plain one.
+    std::function<std::size_t(std::size_t n)> decide;
+    /// The engine has called `step`.
+    std::function<void(step_id)> stepped;
+    /// The engine hands a rank its plan.
+    std::function<void(step_id, std::string)> deliver;
+    /// The cache was reset by a call.
+    std::function<void()> reset;
+  };
+
+  engine_model(const scenario& what, std::shared_ptr<const core::layout> shape,
+               text_book& texts, shadow& memory, findings& found, outlet out);
+
+  // -- what may happen --------------------------------------------------------
+
+  /// @param nothing_else otherwise it stops after a few turns without work
+  [[nodiscard]] bool can_turn(bool nothing_else) const;
+
+  /// Goes on to where it has to wait for an answer.
+  void turn();
+
+  [[nodiscard]] bool can_take_outputs() const {
+    return !computed_.empty() && computed_.front() == first_open_;
+  }
+
+  /// Takes the results of the oldest step.
+  void take_outputs();
+
+  // -- what happens to it -----------------------------------------------------
+
+  /// All ranks have computed a step.
+  void computed(step_id step);
+
+  void on(const lookup_answer& x);
+  void on(const step_plan& x);
+  void on(const finish_answer& x);
+  void on(const call_failed& x);
+  void on(const load_done& x);
+  void on(const load_failed& x);
+  void on(const blocks_released& x);
+
+  /// No step may be called while a rank is away.
+  void pause(bool paused) {
+    paused_ = paused;
+  }
+
+  // -- its state --------------------------------------------------------------
+
+  [[nodiscard]] const std::vector<compute_row>& rows(step_id step) {
+    return rows_[step];
+  }
+
+  /// All requests have ended, and no answer is owed.
+  [[nodiscard]] bool over() const;
+
+  [[nodiscard]] step_id last_step() const noexcept {
+    return last_step_;
+  }
+
+  /// After a run: another request with the text of each one that ended by
+  /// itself. The loads show whether the runtime still serves.
+  void add_probes();
+
+  /// All blocks are free again.
+  [[nodiscard]] bool holds_nothing() const;
+
+  // -- calls from outside the plan --------------------------------------------
+
+  /// A client disconnects.
+  /// @returns false if the request is not alive
+  bool abort(request_id id);
+
+  void call_reset();
+
+  [[nodiscard]] std::vector<request_id> alive() const;
+
+  /// "waiting", "asked", "loading", "ready" or "running".
+  [[nodiscard]] std::string state_of(request_id id) const;
+
+  /// What each request had loaded and computed: equal in runs with the same
+  /// fate. By request: tokens known at its end.
+  [[nodiscard]] const std::map<request_id, token_count>& endings() const {
+    return endings_;
+  }
+
+private:
+  enum class phase { waiting, asked, loading, ready, running, ended };
+
+  struct life {
+    phase state = phase::waiting;
+    token_count prompt = 0;
+    token_count known = 0;
+    /// Tokens that the steps called so far compute.
+    token_count planned = 0;
+    /// Tokens at which it ends.
+    token_count end = 0;
+    token_count hashed = 0;
+    /// Tokens that steps in flight will sample.
+    token_count sampling = 0;
+    /// Computed once the load is done.
+    token_count loading = 0;
+    promise_id promise = 0;
+    bool scheduled_before = false;
+    bool needs_table = true;
+    bool probe = false;
+    /// It had all its blocks when it ended.
+    bool whole = false;
+    /// What its probe has to find; none: anything.
+    token_count must_hit = -1;
+    std::vector<std::vector<block_id>> table;
+  };
+
+  struct sample {
+    request_id request = 0;
+    bool sampled = false;
+  };
+
+  template <class Message>
+  void call(Message message) {
+    message.ticket = ++ticket_;
+    out_.tell(caf::make_message(std::move(message)));
+  }
+
+  void add(request_id id, request_id like, token_count shared,
+           token_count prompt, token_count end);
+  void send_keys(request_id id);
+  void whim();
+  void arrive();
+  void look_up();
+  void admit();
+  void plan_step();
+  bool schedule(request_id id, life& x, step_call& call,
+                std::vector<compute_row>& rows, std::vector<sample>& samples);
+  bool make_room(request_id id, token_count tokens, step_call& call,
+                 std::vector<std::vector<block_id>>& added);
+  void preempt(request_id id, step_call& call);
+  void end(request_id id, finish_reason reason);
+  void edit(request_id id);
+  void slide(life& x);
+  bool grow(life& x, token_count tokens,
+            std::vector<std::vector<block_id>>& added);
+  void give_back(std::vector<std::vector<block_id>>& table);
+  void free_block(block_id block);
+  [[nodiscard]] bool in_flight(request_id id) const;
+  [[nodiscard]] std::vector<request_id> with(phase state) const;
+
+  const scenario what_;
+  std::shared_ptr<const core::layout> shape_;
+  text_book& texts_;
+  shadow& memory_;
+  findings& found_;
+  outlet out_;
+
+  std::map<request_id, life> lives_;
+  std::map<request_id, token_count> endings_;
+  std::uint32_t arrived_ = 0;
+  ticket_id ticket_ = 0;
+
+  /// The last one freed is the first one handed out.
+  std::vector<block_id> free_;
+  std::set<block_id> reserved_;
+  /// Tables of ended requests whose `finish` has no answer yet.
+  std::map<request_id, std::vector<std::vector<block_id>>> leaving_;
+
+  enum class place { between, asked, answered };
+  place turn_ = place::between;
+  std::vector<lookup_hit> hits_;
+  std::optional<request_id> to_preempt_;
+  bool paused_ = false;
+  std::uint32_t empty_turns_ = 0;
+
+  step_id last_step_ = 0;
+  /// The oldest step whose results were not taken.
+  step_id first_open_ = 1;
+  std::deque<step_id> computed_;
+  std::map<step_id, std::vector<compute_row>> rows_;
+  std::map<step_id, std::vector<sample>> samples_;
+  std::set<step_id> plans_owed_;
+  /// Finished since the last step.
+  std::vector<finish_call> finished_;
+  std::map<std::string, std::uint32_t> spent_;
+  std::vector<request_id> probes_;
+};
+
+} // namespace kvtide::explore

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace kvtide::explore {
+
+/// A rule of docs/rules.md that a run broke.
+struct finding {
+  /// "S1" to "S13"; "life" if something died or hangs, "rest" if something is
+  /// left over, "trust" if the order checker disagrees with itself.
+  std::string rule;
+  std::string text;
+};
+
+/// Keeps the first finding: what comes after it may be its consequence.
+class findings {
+public:
+  void report(std::string rule, std::string text) {
+    if (!first_)
+      first_ = {std::move(rule), std::move(text)};
+  }
+
+  [[nodiscard]] const std::optional<finding>& first() const noexcept {
+    return first_;
+  }
+
+private:
+  std::optional<finding> first_;
+};
+
+} // namespace kvtide::explore

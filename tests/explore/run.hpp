@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include "tests/explore/choice.hpp"
+#include "tests/explore/chooser.hpp"
+#include "tests/explore/findings.hpp"
+#include "tests/explore/scenario.hpp"
+#include "tests/explore/world.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kvtide::explore {
+
+/// What came of one run.
+struct outcome {
+  std::optional<finding> found;
+  schedule picks;
+  /// Stands for the order of all events.
+  std::uint64_t fingerprint = 0;
+  std::vector<std::string> trace;
+  /// All events, and how many of them came before each pick.
+  std::vector<choice> performed;
+  std::vector<std::size_t> decided_at;
+};
+
+/// Runs a scenario, then the same calls and outcomes one after the other: the
+/// answers must be the same (S1).
+[[nodiscard]] outcome run(const scenario& what, chooser& next,
+                          bool traced = false, const interference& before = {});
+
+[[nodiscard]] outcome run_seed(const scenario& what, std::uint64_t seed);
+
+/// Takes away picks as long as the same rule stays broken.
+/// @param budget runs that it may take
+[[nodiscard]] schedule shrink(const scenario& what, const schedule& picks,
+                              const std::string& rule, std::size_t budget,
+                              const interference& before = {});
+
+/// How an exhaustive search ended.
+struct search_result {
+  std::size_t runs = 0;
+  /// Orders that were left out because they differ only in the order of events
+  /// on different ranks.
+  std::size_t skipped = 0;
+  /// All schedules within the bound were run.
+  bool complete = false;
+  std::optional<schedule> failing;
+};
+
+/// Runs all schedules that deviate from the plain one at most `deviations`
+/// times.
+[[nodiscard]] search_result
+search_all(const scenario& what, std::size_t deviations, std::size_t most_runs);
+
+} // namespace kvtide::explore

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tests/explore/sequential.hpp"
+
+#include "actors/cache_manager.hpp"
+#include "actors/scheduler.hpp"
+#include "tests/explore/describe.hpp"
+
+#include <caf/actor_cast.hpp>
+#include <caf/send.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace kvtide::explore {
+
+namespace {
+
+struct part_state {
+  static inline const char* name = "sequential-part";
+};
+
+using lines = std::vector<std::string>;
+
+engine_actor::behavior_type listen(engine_actor::stateful_pointer<part_state>,
+                                   lines* heard, const text_book* texts) {
+  const auto add
+    = [=](const engine_event& x) { heard->push_back(describe(x, *texts)); };
+  return {
+    [=](const lookup_answer& x) { add(x); },
+    [=](const step_plan& x) { add(x); },
+    [=](const finish_answer& x) { add(x); },
+    [](const stats_answer&) {},
+    [](const events_answer&) {},
+    [](const msg::snapshot_answer&) {},
+    [=](const call_done& x) { add(x); },
+    [=](const call_failed& x) { add(x); },
+    [=](const load_done& x) { add(x); },
+    [=](const load_failed& x) { add(x); },
+    [=](const blocks_released& x) { add(x); },
+    [=](const rank_lost& x) { add(x); },
+    [=](const rank_back& x) { add(x); },
+    [=](const overload& x) { add(x); },
+  };
+}
+
+caf::behavior stand_in(caf::event_based_actor*, lines* plans,
+                       const text_book* texts) {
+  return {
+    [=](const msg::begin_step& x) { plans->push_back(describe(x, *texts)); },
+    [=](const msg::stores& x) { plans->push_back(describe(x, *texts)); },
+  };
+}
+
+/// Says where two lists differ.
+void compare(const lines& there, const lines& here, const std::string& who,
+             findings& found) {
+  // What an unfinished run still owes is no difference.
+  const auto common = std::min(there.size(), here.size());
+  for (std::size_t i = 0; i < common; ++i)
+    if (there[i] != here[i])
+      return found.report("S1", who + ": '" + there[i]
+                                  + "' in this order, but '" + here[i]
+                                  + "' if each call is over before the next");
+  if (there.size() != here.size())
+    found.report("S1", who + ": " + std::to_string(there.size())
+                         + " answers in this order, but "
+                         + std::to_string(here.size())
+                         + " if each call is over before the next");
+}
+
+} // namespace
+
+void check_sequential(const scenario& what, const world& seen,
+                      findings& found) {
+  auto heard = lines{};
+  auto plans = std::vector<lines>(what.opts.ranks);
+  auto parts = std::vector<caf::actor>(what.opts.ranks);
+  {
+    auto here = test::actor_world{};
+    const auto shape = std::make_shared<const core::layout>(
+      core::make_layout(what.opts).value());
+    auto port = here.spawn(listen, &heard, &seen.texts());
+    auto cache
+      = here.spawn(cache_manager, cache_manager_config{shape, what.opts});
+    auto uut
+      = here.spawn(scheduler, scheduler_config{shape, what.opts}, cache, port);
+    for (const auto& input : seen.inputs()) {
+      here.now() = input.when;
+      if (input.died) {
+        here.kill(parts[*input.died]);
+      } else if (input.rank) {
+        auto& part = parts[*input.rank];
+        part = here.spawn(stand_in, &plans[*input.rank], &seen.texts());
+        caf::actor_cast<caf::strong_actor_ptr>(uut)->enqueue(
+          caf::actor_cast<caf::strong_actor_ptr>(part), caf::make_message_id(),
+          input.content, nullptr);
+      } else {
+        caf::actor_cast<caf::strong_actor_ptr>(uut)->enqueue(
+          nullptr, caf::make_message_id(), input.content, nullptr);
+      }
+      here.run();
+    }
+    // No handle may outlive the actor system.
+    port = nullptr;
+    cache = nullptr;
+    uut = nullptr;
+    parts.clear();
+  }
+  compare(seen.heard(), heard, "the engine", found);
+  if (what.opts.delivery == plan_delivery::direct)
+    for (rank_id r = 0; r < what.opts.ranks; ++r)
+      if (!seen.has_died(r)) // Else some plans never arrived.
+        compare(seen.plans(r), plans[r], "rank " + std::to_string(r), found);
+}
+
+} // namespace kvtide::explore

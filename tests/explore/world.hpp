@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// A whole runtime whose every next event is somebody's choice.
+
+#pragma once
+
+#include "actors/cache_manager.hpp"
+#include "actors/device.hpp"
+#include "actors/gpu_worker.hpp"
+#include "actors/scheduler.hpp"
+#include "tests/explore/chooser.hpp"
+#include "tests/explore/copy_desk.hpp"
+#include "tests/explore/engine_model.hpp"
+#include "tests/explore/findings.hpp"
+#include "tests/explore/scenario.hpp"
+#include "tests/explore/shadow.hpp"
+#include "tests/explore/text_book.hpp"
+#include "tests/support/actor_world.hpp"
+
+#include <caf/actor.hpp>
+#include <caf/event_based_actor.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace kvtide::explore {
+
+/// One thing that the scheduler was told from outside, at its turn.
+struct scheduler_input {
+  caf::actor_clock::time_point when;
+  caf::message content;
+  /// Whose worker joins with it.
+  std::optional<rank_id> rank;
+  /// Whose worker has died.
+  std::optional<rank_id> died;
+};
+
+/// Called before each event; may do something in between.
+using interference = std::function<void(class world&, std::size_t event)>;
+
+/// Real actors (scheduler, requests, cache manager, workers, devices) and real
+/// memory. Between the scheduler and each worker there is a link in either
+/// direction whose deliveries are choices, as between two nodes. The engine,
+/// the compute of each rank and the copies are models that go on when they are
+/// chosen.
+class world {
+public:
+  world(const scenario& what, chooser& next, bool traced);
+
+  world(const world&) = delete;
+
+  world& operator=(const world&) = delete;
+
+  ~world();
+
+  /// Runs the scenario to its end, then looks at what is left.
+  void run(const interference& before = {});
+
+  // -- what came of it --------------------------------------------------------
+
+  [[nodiscard]] const std::optional<finding>& found() const {
+    return findings_.first();
+  }
+
+  /// What was picked where there was more than one choice.
+  [[nodiscard]] const schedule& picks() const noexcept {
+    return picks_;
+  }
+
+  /// A number for the order of all events.
+  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
+    return fingerprint_;
+  }
+
+  /// All events, in order.
+  [[nodiscard]] const std::vector<choice>& performed() const noexcept {
+    return performed_;
+  }
+
+  /// How many events came before each pick.
+  [[nodiscard]] const std::vector<std::size_t>& decided_at() const noexcept {
+    return decided_at_;
+  }
+
+  /// One line per event, if `traced`.
+  [[nodiscard]] const std::vector<std::string>& trace() const noexcept {
+    return trace_;
+  }
+
+  // -- for the check of S1 ----------------------------------------------------
+
+  [[nodiscard]] const text_book& texts() const noexcept {
+    return texts_;
+  }
+
+  [[nodiscard]] const std::vector<scheduler_input>& inputs() const noexcept {
+    return inputs_;
+  }
+
+  /// All that the engine heard, in order.
+  [[nodiscard]] const std::vector<std::string>& heard() const noexcept {
+    return heard_;
+  }
+
+  /// All plans that were sent to a rank, in order.
+  [[nodiscard]] const std::vector<std::string>& plans(rank_id rank) const {
+    return ranks_[rank].plans;
+  }
+
+  [[nodiscard]] bool has_died(rank_id rank) const {
+    return !ranks_[rank].alive || ranks_[rank].incarnation > 1;
+  }
+
+  // -- for faults -------------------------------------------------------------
+
+  [[nodiscard]] engine_model& engine() noexcept {
+    return *engine_;
+  }
+
+  [[nodiscard]] findings& all_findings() noexcept {
+    return findings_;
+  }
+
+  /// Copies of a rank that are half made.
+  [[nodiscard]] std::vector<job_id> running_copies(rank_id rank) const {
+    return ranks_[rank].desk->running();
+  }
+
+  void pass_time(std::chrono::nanoseconds span);
+
+  void kill_rank(rank_id rank);
+
+private:
+  struct link_state {
+    static inline const char* name = "link";
+  };
+
+  struct rank_part {
+    std::shared_ptr<copy_desk> desk;
+    incarnation_id incarnation = 1;
+    bool alive = false;
+    bool joined = false;
+    gpu_worker_actor worker;
+    device_actor device;
+    /// Scheduler to worker, and worker to scheduler.
+    caf::actor down;
+    caf::actor up;
+    rank_side_actor side;
+    /// Called by the engine, not yet ready here.
+    std::set<step_id> expected;
+    struct compute {
+      step_id step = 0;
+      std::uint64_t fence = 0;
+      bool running = false;
+    };
+    std::deque<compute> stream;
+    /// Handles of compute that has ended.
+    std::set<std::uint64_t> ended;
+    std::vector<std::string> plans;
+  };
+
+  // -- making it --------------------------------------------------------------
+
+  void start_rank(rank_id rank);
+  template <class Handle>
+  void watch(const Handle& actor, const std::string& name,
+             std::optional<rank_id> rank);
+  static engine_actor::behavior_type
+  play_engine(engine_actor::stateful_pointer<link_state> self, world* w);
+  static rank_side_actor::behavior_type
+  play_rank_side(rank_side_actor::stateful_pointer<link_state> self, world* w,
+                 rank_id rank, incarnation_id life);
+  caf::behavior play_down_link(caf::event_based_actor* self, rank_id rank);
+  caf::behavior play_up_link(caf::event_based_actor* self, rank_id rank);
+
+  // -- going on ---------------------------------------------------------------
+
+  [[nodiscard]] std::vector<choice> open_choices();
+  std::size_t choose(const std::vector<choice>& open);
+  void perform(const choice& what, std::size_t index);
+  void step_actor(std::size_t index);
+  void record_input(caf::scheduled_actor& actor);
+  void run_quietly();
+  void enqueue_compute(rank_id rank, step_id step, std::uint64_t fence);
+  void ready(rank_id rank, const step_ready& x);
+  void returned(rank_id rank);
+  [[nodiscard]] std::uint64_t number_of(const caf::scheduled_actor& actor);
+  [[nodiscard]] std::string text_of(const choice& what, std::size_t index);
+  void check_rest();
+  void keep_plan(rank_id rank, std::string line);
+  void hear(std::string line);
+
+  // -- members ----------------------------------------------------------------
+
+  scenario what_;
+  chooser* next_;
+  bool traced_;
+  std::shared_ptr<const core::layout> shape_;
+  findings findings_;
+  text_book texts_;
+  std::unique_ptr<shadow> memory_;
+  std::unique_ptr<engine_model> engine_;
+  std::deque<rank_part> ranks_;
+
+  schedule picks_;
+  std::uint64_t fingerprint_ = 0;
+  std::vector<choice> performed_;
+  std::vector<std::size_t> decided_at_;
+  std::vector<std::string> trace_;
+  std::vector<scheduler_input> inputs_;
+  std::vector<std::string> heard_;
+  std::map<std::uint64_t, std::uint64_t> numbers_;
+  /// To which rank a link leads, or led.
+  std::map<caf::actor_id, rank_id> links_;
+  std::uint32_t failures_ = 0;
+  std::uint32_t deadlines_ = 0;
+  std::uint32_t deaths_ = 0;
+  std::uint32_t idle_times_ = 0;
+  /// The scenario is over: what is left is looked at.
+  bool ending_ = false;
+  bool over_ = false;
+  std::optional<stats> stats_;
+  std::map<step_id, std::uint32_t> computed_;
+
+  engine_actor port_;
+  cache_manager_actor cache_;
+  scheduler_actor scheduler_;
+  test::actor_world actors_;
+};
+
+} // namespace kvtide::explore

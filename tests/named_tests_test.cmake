@@ -1,0 +1,59 @@
+# Runs named_tests.cmake on made-up trees: the clean one must pass, and each tree
+# with one gap must fail and name it.
+#
+#   cmake -D SCRATCH=<folder> -P tests/named_tests_test.cmake
+
+cmake_minimum_required(VERSION 3.25)
+
+function(write_clean_tree)
+  file(REMOVE_RECURSE "${SCRATCH}")
+  file(WRITE "${SCRATCH}/tests/a_test.cpp"
+       "\nTEST(Hazards, FIN_01_it_ends) {}\nTEST_F(Pool,\n       Pol01Keeps) {}\n")
+  file(WRITE "${SCRATCH}/docs/rules.md" "see `core/x.hpp`, `Hazards.FIN_01_*`\n")
+  file(WRITE "${SCRATCH}/docs/ordering.md" "`Hazards.FIN_01_it_ends`\n")
+  file(WRITE "${SCRATCH}/docs/hazards.md"
+       "\n| FIN-01 | one; two | three | `Hazards.FIN_01_*` |"
+       "\n| POL-01 | one | two | `Pool.Pol01*` |"
+       "\n| MEM-01 | one | No test here: why. | |\n")
+endfunction()
+
+function(run_on_tree result output)
+  execute_process(
+    COMMAND "${CMAKE_COMMAND}" -D "ROOT=${SCRATCH}" -P
+            "${CMAKE_CURRENT_LIST_DIR}/named_tests.cmake"
+    RESULT_VARIABLE code
+    OUTPUT_VARIABLE text
+    ERROR_VARIABLE text)
+  set(${result}
+      "${code}"
+      PARENT_SCOPE)
+  set(${output}
+      "${text}"
+      PARENT_SCOPE)
+endfunction()
+
+write_clean_tree()
+run_on_tree(code text)
+if(NOT code EQUAL 0)
+  message(FATAL_ERROR "the clean tree must pass, but:\n${text}")
+endif()
+
+function(must_find file line name)
+  write_clean_tree()
+  file(APPEND "${SCRATCH}/${file}" "${line}\n")
+  run_on_tree(code text)
+  if(code EQUAL 0)
+    message(SEND_ERROR "not found: ${file} with ${line}")
+  elseif(NOT text MATCHES "${name}")
+    message(SEND_ERROR "failed without naming ${name}:\n${text}")
+  endif()
+endfunction()
+
+must_find(docs/rules.md "`Rules.R1_*`" "Rules.R1_")
+must_find(docs/ordering.md "`Hazards.FIN_01_it`" "Hazards.FIN_01_it")
+must_find(docs/hazards.md "| FEN-01 | one | two | `Hazards.FIN_01_*` |" FEN-01)
+must_find(docs/hazards.md "| FEN-01 | one | two | |" FEN-01)
+must_find(tests/a_test.cpp "TEST(Hazards, FEN_02_it_flushes) {}" FEN_02)
+must_find(tests/a_test.cpp "TEST(Pool, Pol03Evicts) {}" Pol03)
+
+file(REMOVE_RECURSE "${SCRATCH}")
