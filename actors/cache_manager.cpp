@@ -105,10 +105,10 @@ cache_manager(cache_manager_actor::stateful_pointer<cache_manager_state> self,
     [&st](const msg::release_promise& x) {
       st.cache->release_promise(x.promise);
     },
-    [&st](const msg::release_slots& x) {
-      st.cache->release_slots(x.slots, x.by_reset);
+    [&st](const msg::release_slots& x) { st.cache->release_slots(x.slots); },
+    [&st](const msg::reset_pool& x) {
+      st.cache->reset(x.running, x.keep_running);
     },
-    [&st](const msg::reset_pool& x) { st.cache->reset(x.running); },
     [&st](const msg::drain_events& x) { st.drain_events(x); },
     [&st](const msg::get_pool_report& x) { st.report(x); },
     [&st](const msg::lookup_keys& x) { st.lookup_keys(x); },

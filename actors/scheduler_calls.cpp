@@ -471,9 +471,11 @@ void scheduler_state::start(msg::reset& x) {
 std::vector<job_id> scheduler_state::forget_everything() {
   auto out = std::vector<job_id>{};
   auto running = std::vector<slot_id>{};
+  const auto keep = rule->reset_keeps_running_slots; // R9
   for (const auto& [id, entry] : jobs.all()) {
     const auto slots = entry.slots();
     running.insert(running.end(), slots.begin(), slots.end());
+    jobs.find(id)->slots_kept = keep;
     if (!entry.settled && !entry.stale)
       out.push_back(id);
   }
@@ -482,7 +484,7 @@ std::vector<job_id> scheduler_state::forget_everything() {
   if (checks)
     checks->reset(jobs.next_id());
   watch.clear();
-  tell_cache(msg::reset_pool{std::move(running)});
+  tell_cache(msg::reset_pool{std::move(running), keep});
   auto over = std::vector<request_id>{};
   for (auto i = rows.begin(); i != rows.end(); ++i) {
     auto& row = *i.value();

@@ -207,7 +207,8 @@ void scheduler_state::finish_copies(core::tracked_job& entry) {
   // No copy of this job touches anything any more.
   const auto id = entry.work.id;
   if (entry.stale || entry.work.kind == job_kind::store) {
-    tell_cache(msg::release_slots{entry.slots(), entry.stale});
+    if (!entry.stale || entry.slots_kept)
+      tell_cache(msg::release_slots{entry.slots()});
   } else {
     take_effect(id, false);
     auto out = msg::complete_job{};

@@ -94,12 +94,12 @@ void cache::move_to_newest(std::span<const key_view> keys) {
       pool_.move_to_newest(view[at - 1]);
 }
 
-void cache::reset(std::span<const slot_id> running) {
-  pool_.reset(running);
+void cache::reset(std::span<const slot_id> running, bool keep_running) {
+  pool_.reset(running, keep_running);
 }
 
-bool cache::release_slots(std::span<const slot_id> slots, bool by_reset) {
-  return pool_.release_slots(slots, by_reset);
+bool cache::release_slots(std::span<const slot_id> slots) {
+  return pool_.release_slots(slots);
 }
 
 std::vector<cache_event> cache::take_events() {

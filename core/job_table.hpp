@@ -33,6 +33,8 @@ struct tracked_job {
   std::uint32_t first_failed_row = no_row;
   /// From before the last reset: changes nothing but its slots (S11).
   bool stale = false;
+  /// A reset kept its slots out of use for it (R9).
+  bool slots_kept = false;
   /// Has its outcome (S9); kept only for its late ranks.
   bool settled = false;
   /// When it was planned, or its ranks were asked last.

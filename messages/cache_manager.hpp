@@ -66,13 +66,13 @@ struct release_promise {
 /// The late copies that kept these slots out of use have ended.
 struct release_slots {
   std::vector<slot_id> slots;
-  /// What kept them was a reset (R9), not a failed store.
-  bool by_reset = false;
 };
 
 struct reset_pool {
   /// Slots that copies in flight may touch (R9).
   std::vector<slot_id> running;
+  /// They stay out of use until `release_slots`.
+  bool keep_running = true;
 };
 
 /// Answered by `cache_events`.

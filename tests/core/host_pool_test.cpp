@@ -272,22 +272,10 @@ TEST(HostPool, R9DoesNotHandOutSlotsOfRunningCopiesAfterAReset) {
   EXPECT_EQ(uut.state().free, 2u);
 }
 
-TEST(HostPool, S8AnOldJobDoesNotReturnASlotThatAReferenceResetHandedOut) {
-  auto uut = host_pool{small(1), reference_rules};
-  EXPECT_EQ(slots_of(uut.prepare_store(request_offer("a", 1))), (slots{0}));
-  uut.reset(slots{0});
-  const auto next = request_offer("b", 1);
-  EXPECT_EQ(slots_of(uut.prepare_store(next)), (slots{0}));
-  uut.complete_store(keys_of_offer(next), false, true);
-  EXPECT_FALSE(uut.release_slots(slots{0}, true)) << "the later copy runs";
-  EXPECT_EQ(uut.state().quarantined, 1u);
-  EXPECT_TRUE(uut.release_slots(slots{0}));
-}
-
-TEST(HostPool, R9HandsThemOutUnderReferenceRules) {
+TEST(HostPool, R9HandsThemOutIfTheyAreNotToBeKept) {
   auto uut = host_pool{small(2), reference_rules};
   EXPECT_EQ(slots_of(uut.prepare_store(request_offer("a", 2))), (slots{0, 1}));
-  uut.reset(slots{0, 1});
+  uut.reset(slots{0, 1}, false);
   EXPECT_EQ(slots_of(uut.prepare_store(request_offer("b", 2))), (slots{0, 1}));
 }
 
