@@ -20,13 +20,18 @@ public:
   ///          one is under way that comes early enough, or nothing is due
   [[nodiscard]] std::optional<std::chrono::nanoseconds> set(nanoseconds_t now,
                                                             nanoseconds_t due) {
-    if (due == never)
+    if (covers(now, due))
       return std::nullopt;
-    const auto wait = std::clamp<nanoseconds_t>(due - now, 0, longest.count());
-    if (!armed_.empty() && armed_.front() <= now + wait)
-      return std::nullopt;
+    const auto wait = wait_for(now, due);
     armed_.insert(armed_.begin(), now + wait);
     return std::chrono::nanoseconds{wait};
+  }
+
+  /// @returns whether a message is under way that comes at `due`, or early
+  ///          enough to be sent again
+  [[nodiscard]] bool covers(nanoseconds_t now, nanoseconds_t due) const {
+    return due == never
+        || (!armed_.empty() && armed_.front() <= now + wait_for(now, due));
   }
 
   /// A message has arrived.
@@ -36,6 +41,10 @@ public:
   }
 
 private:
+  static nanoseconds_t wait_for(nanoseconds_t now, nanoseconds_t due) {
+    return std::clamp<nanoseconds_t>(due - now, 0, longest.count());
+  }
+
   // A delayed message keeps its actor alive, so none is sent further ahead.
   static constexpr auto longest
     = std::chrono::nanoseconds{std::chrono::milliseconds{100}};

@@ -22,6 +22,7 @@ void cache_manager_state::open(const msg::open_pool& x) {
 
 void cache_manager_state::search(const msg::search& x) {
   auto out = msg::search_result{};
+  out.turn = x.turn;
   out.answers.reserve(x.queries.size());
   for (const auto& query : x.queries)
     out.answers.push_back(cache->search(query));
@@ -31,15 +32,15 @@ void cache_manager_state::search(const msg::search& x) {
 void cache_manager_state::prepare_stores(const msg::prepare_stores& x) {
   for (const auto& keys : x.moved)
     cache->move_to_newest(keys); // R12
-  auto out = msg::stores_prepared{x.step, cache->prepare_stores(x.offers)};
+  auto out = msg::stores_prepared{x.turn, cache->prepare_stores(x.offers)};
   for (const auto& grant : out.grants)
     evicted_chunks += grant.evicted.size();
   self->send(sender(), std::move(out));
 }
 
 void cache_manager_state::prepare_load(const msg::prepare_load& x) {
-  self->send(sender(),
-             msg::load_prepared{cache->prepare_load(x.keys, x.promise)});
+  self->send(sender(), msg::load_prepared{
+                         x.turn, cache->prepare_load(x.keys, x.promise)});
 }
 
 void cache_manager_state::complete(const msg::complete_job& x) {
@@ -50,18 +51,20 @@ void cache_manager_state::complete(const msg::complete_job& x) {
     auto outcome = cache->complete_store(x.keys, x.ok, x.still_copying);
     stored_chunks += x.ok ? x.keys.size() : 0;
     if (!x.ok)
-      self->send(sender(), msg::rolled_back{std::move(outcome.skipped)});
+      self->send(sender(),
+                 msg::rolled_back{x.turn, std::move(outcome.skipped)});
   }
   if (!x.moved.empty())
     cache->move_to_newest(x.moved); // R12
 }
 
-void cache_manager_state::drain_events() {
-  self->send(sender(), msg::cache_events{cache->take_events()});
+void cache_manager_state::drain_events(const msg::drain_events& x) {
+  self->send(sender(), msg::cache_events{x.turn, cache->take_events()});
 }
 
-void cache_manager_state::report() {
+void cache_manager_state::report(const msg::get_pool_report& x) {
   auto out = msg::pool_report{};
+  out.turn = x.turn;
   out.state = cache->state();
   out.slots = cache->pool().slots();
   out.evicted_chunks = evicted_chunks;
@@ -103,9 +106,11 @@ cache_manager(cache_manager_actor::stateful_pointer<cache_manager_state> self,
       st.cache->release_promise(x.promise);
     },
     [&st](const msg::release_slots& x) { st.cache->release_slots(x.slots); },
-    [&st](const msg::reset_pool& x) { st.cache->reset(x.running); },
-    [&st](const msg::drain_events&) { st.drain_events(); },
-    [&st](const msg::get_pool_report&) { st.report(); },
+    [&st](const msg::reset_pool& x) {
+      st.cache->reset(x.running, x.keep_running);
+    },
+    [&st](const msg::drain_events& x) { st.drain_events(x); },
+    [&st](const msg::get_pool_report& x) { st.report(x); },
     [&st](const msg::lookup_keys& x) { st.lookup_keys(x); },
     [&st](const msg::touch_keys& x) { st.cache->pool().touch(x.keys); },
   };

@@ -36,8 +36,8 @@ struct cache_manager_state {
   void prepare_stores(const msg::prepare_stores& x);
   void prepare_load(const msg::prepare_load& x);
   void complete(const msg::complete_job& x);
-  void drain_events();
-  void report();
+  void drain_events(const msg::drain_events& x);
+  void report(const msg::get_pool_report& x);
   void lookup_keys(const msg::lookup_keys& x);
 
   // -- helpers ----------------------------------------------------------------

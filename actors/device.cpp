@@ -2,7 +2,7 @@
 
 #include "actors/device.hpp"
 
-#include "actors/log.hpp"
+#include "actors/order_checks.hpp"
 
 #include <caf/actor_cast.hpp>
 #include <caf/actor_control_block.hpp>
@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
 #include <utility>
 
 namespace kvtide {
@@ -73,14 +74,20 @@ void device_state::handle(const msg::unregister_memory&) {
 }
 
 void device_state::handle(const msg::submit_jobs& req) {
+  if (checks)
+    checks->submitted(req.jobs, req.computed);
   for (const auto& what : req.jobs)
     start(what, req);
 }
 
 void device_state::handle(const msg::make_fence& req) {
+  if (checks)
+    checks->fenced(req.step, req.jobs, req.skipped);
   auto made = std::optional{fence{}};
-  if (engine)
+  if (engine) {
     made = engine->make_fence(req.step, req.jobs);
+    announce(); // What is over for the fence must be over for the worker (S5).
+  }
   if (made) // Else said by `settle`.
     self->send(worker, msg::fence_made{req.step, *made});
 }
@@ -114,28 +121,33 @@ void device_state::start(const job& what, const msg::submit_jobs& req) {
     copy.after_events.push_back({handle});
   // The job in flight will be reported, this one must not be.
   if (engine->submit(std::move(copy)) != ec::none)
-    log().error("device: job {} was submitted while it is in flight", what.id);
+    order.breach(core::order_rule::s4,
+                 "a job was submitted while it is in "
+                 "flight",
+                 "job " + std::to_string(what.id));
 }
 
 void device_state::fail(job_id id, std::string text) {
   self->send(worker, msg::copy_done{id, false, 0, std::move(text)});
 }
 
+void device_state::announce() {
+  engine->poll(done, fences);
+  for (auto& x : done)
+    self->send(worker, msg::copy_done{x.job, x.result == gpu::copy_result::done,
+                                      x.first_failed_row, std::move(x.text)});
+  for (const auto step : fences)
+    self->send(worker, msg::fence_made{step, {}});
+  done.clear();
+  fences.clear();
+}
+
 void device_state::settle() {
   // With a virtual clock: no thread makes anything after this until the next
   // submit or advance, so all that is due is announced before the answer.
   const auto advanced = !engine || engine->advanced();
-  if (engine) {
-    engine->poll(done, fences);
-    for (auto& x : done)
-      self->send(worker,
-                 msg::copy_done{x.job, x.result == gpu::copy_result::done,
-                                x.first_failed_row, std::move(x.text)});
-    for (const auto step : fences)
-      self->send(worker, msg::fence_made{step, {}});
-    done.clear();
-    fences.clear();
-  }
+  if (engine)
+    announce();
   if (advancing && advanced) {
     advancing = false;
     self->send(worker, msg::device_ticked{engine ? engine->next_due() : never});
@@ -213,6 +225,12 @@ result<std::unique_ptr<gpu::copy_engine>> device_state::make_engine() {
   return error{ec::unsupported, "this build has no such device"};
 }
 
+void device_state::pass_on(const core::order_breach& what) {
+  self->send(worker, msg::device_breach{what.rule});
+  if (config.on_breach)
+    config.on_breach(what);
+}
+
 void device_state::meet_sender() {
   const auto& sender = self->current_sender();
   if (worker || !sender)
@@ -230,6 +248,12 @@ device(device_actor::stateful_pointer<device_state> self,
   st.self = self;
   st.pool_memory = std::make_shared<gpu::host_pool_memory>();
   st.config = std::move(config);
+  st.order = make_order_log(
+    "device of rank " + std::to_string(st.config.rank), st.config.order_checks,
+    [&st](const core::order_breach& x) { st.pass_on(x); });
+  if (st.config.order_checks != order_checks::off)
+    st.checks.emplace(st.order);
+  st.now = st.config.start_time;
   self->set_down_handler(
     [self](caf::down_msg&) { self->quit(caf::exit_reason::user_shutdown); });
   return {

@@ -5,6 +5,8 @@
 #include "kvtide/options.hpp"
 #include "kvtide/result.hpp"
 
+#include "core/device_check.hpp"
+#include "core/order_log.hpp"
 #include "gpu/copy_engine.hpp"
 #include "gpu/geometry.hpp"
 #include "gpu/host_copy_engine.hpp"
@@ -55,6 +57,9 @@ struct device_config {
   /// device has a pool of its own.
   std::shared_ptr<gpu::host_pool_memory> shared_pool;
 
+  /// Simulated time at the start.
+  nanoseconds_t start_time = 0;
+
   /// What goes wrong with a job; for tests.
   std::function<gpu::copy_fault(job_id, job_kind)> fault;
 
@@ -66,6 +71,15 @@ struct device_config {
   /// whoever listens then has to send. CAF's test scheduler must not be
   /// called by two threads at a time.
   std::function<void()> on_wake;
+
+  /// Names the device in the log.
+  rank_id rank = 0;
+
+  /// See `options::order_checks`.
+  kvtide::order_checks order_checks = kvtide::order_checks::count;
+
+  /// Hears of every breach of the order; see core/order_log.hpp.
+  std::function<void(const core::order_breach&)> on_breach;
 };
 
 /// State of a device: the engine, the pool and what the rank's memory looks
@@ -116,6 +130,9 @@ struct device_state {
 
   void fail(job_id id, std::string text);
 
+  /// Says what has ended.
+  void announce();
+
   /// Says what has ended, then that an advance or a registration is over. Then
   /// handles what waited for the advance.
   void settle();
@@ -123,6 +140,9 @@ struct device_state {
   [[nodiscard]] error open(const kv_memory& memory);
 
   [[nodiscard]] result<std::unique_ptr<gpu::copy_engine>> make_engine();
+
+  /// The worker counts what the device was asked in a wrong order.
+  void pass_on(const core::order_breach& what);
 
   /// The first one who asks is the worker that all answers go to.
   void meet_sender();
@@ -157,6 +177,10 @@ struct device_state {
   /// Reused by `settle`.
   std::vector<gpu::completion> done;
   std::vector<step_id> fences;
+
+  core::order_log order;
+  /// Without value if `options::order_checks` is off.
+  std::optional<core::device_check> checks;
 };
 
 /// Copies between one rank's GPU memory and its host pool.

@@ -2,12 +2,16 @@
 
 #include "actors/gpu_worker.hpp"
 
+#include "actors/alive.hpp"
 #include "actors/log.hpp"
+#include "actors/order_checks.hpp"
 #include "core/store_writer.hpp"
 #include "messages/plan_bytes.hpp"
 
+#include <caf/actor_cast.hpp>
 #include <caf/actor_clock.hpp>
-
+#include <caf/exit_reason.hpp>
+#include <caf/sec.hpp>
 
 #include <algorithm>
 #include <iterator>
@@ -39,8 +43,7 @@ void gpu_worker_state::begin_step(const msg::begin_step& plan) {
     take(plan);
     return take_early_stores();
   }
-  note(violation::begin_step, "the plan of step " + std::to_string(plan.step)
-                                + " came out of order and was dropped");
+  note_plan(core::order_rule::s12, "a plan came out of order", plan.step);
   refuse(plan.flushed_stores);
   refuse(plan.loads);
 }
@@ -52,14 +55,15 @@ void gpu_worker_state::stores(const msg::stores& plan) {
     early.push_back(plan);
     return;
   }
-  note(violation::stores, "stores of step " + std::to_string(plan.step)
-                            + " came out of order and were dropped");
+  note_plan(core::order_rule::s12, "stores came out of order", plan.step);
   refuse(plan.jobs);
 }
 
 void gpu_worker_state::tick(const msg::tick& req) {
   if (!config.virtual_time || target) {
-    note(violation::tick, "a tick came while time moves without it");
+    order.breach(core::order_rule::s12,
+                 "a tick came while time moves without it",
+                 "to " + std::to_string(req.now) + " ns");
     if (target)
       target = std::max(*target, req.now);
     return;
@@ -68,15 +72,31 @@ void gpu_worker_state::tick(const msg::tick& req) {
   tick_device();
 }
 
+void gpu_worker_state::report_again(const msg::report_again& req) {
+  for (const auto id : req.silent) {
+    if (const auto* known = outcomes.find(id)) {
+      report(id, known->status, known->first_failed_row);
+      if (known->status == job_status::late && !ledger.contains(id))
+        report(id, job_status::drained);
+    } else if (!is_here(id)) {
+      // Its plan was lost. Should it still come, it comes too late.
+      ++failed_jobs;
+      report(id, job_status::failed);
+    }
+  }
+  for (const auto id : req.late)
+    if (!ledger.contains(id))
+      report(id, job_status::drained);
+}
+
 void gpu_worker_state::register_kv(const msg::register_kv& req) {
   const auto& kv = req.memory;
   if (memory != memory_state::none)
     return refuse_registration(
       {ec::out_of_order, "memory is registered already: call unregister_kv and "
                          "await its answer"});
-  if (device_gone)
-    return refuse_registration(
-      {ec::rank_unavailable, "the device is gone: start this rank again"});
+  if (scheduler_gone)
+    return refuse_registration({ec::shutting_down, text::no_scheduler});
   if (kv.rank != config.rank)
     return refuse_registration(
       {ec::invalid_argument, "kv_memory::rank is " + std::to_string(kv.rank)
@@ -105,6 +125,8 @@ void gpu_worker_state::unregister_kv() {
     return tell_rank(ec::out_of_order,
                      "no memory is registered: call register_kv and await its "
                      "answer first");
+  if (checks)
+    checks->leaving();
   // Content that is computed but not stored yet would be lost, and its jobs
   // with it: nobody has to begin another step.
   if (ended)
@@ -118,12 +140,17 @@ void gpu_worker_state::unregister_kv() {
   }
   for (const auto& plan : std::exchange(early, {}))
     fail(plan.jobs);
-  if (device_gone)
-    return memory_unregistered();
   self->send(device, msg::unregister_memory{});
 }
 
 void gpu_worker_state::await_step(const msg::await_step& req) {
+  if (scheduler_gone)
+    return tell_rank(ec::shutting_down, text::no_scheduler);
+  if (req.plan.empty() && config.delivery == plan_delivery::by_engine)
+    return tell_rank(ec::invalid_argument,
+                     "begin_step(" + std::to_string(req.step)
+                       + ") came without a plan: with plan_delivery::by_engine "
+                         "pass step_plan::bytes");
   // Without a plan the engine relies on the scheduler's, which leads to
   // `step_ready` by itself.
   if (req.plan.empty())
@@ -140,7 +167,8 @@ void gpu_worker_state::await_step(const msg::await_step& req) {
   if (!in_order(plan.begin)) {
     const auto text = "begin_step(" + std::to_string(req.step)
                     + ") is not the next one: pass every plan once, in order";
-    note(violation::begin_step, text);
+    note_plan(core::order_rule::call, "a rank passed a plan out of order",
+              req.step);
     return tell_rank(ec::out_of_order, text);
   }
   take(plan.begin);
@@ -152,38 +180,50 @@ void gpu_worker_state::end_step(const msg::end_step& req) {
   if (!begun || req.step != *begun || ended || awaiting_fence) {
     const auto text = "end_step(" + std::to_string(req.step)
                     + ") must follow step_ready of the same step, once";
-    note(violation::end_step, text);
+    note_plan(core::order_rule::call, "end_step came out of order", req.step);
     return tell_rank(ec::out_of_order, text);
   }
   ended = true;
+  computed = req.step;
   events = req.events;
   idle_since = clock();
+  if (checks)
+    checks->ended(req.step, idle_since);
   run_held_plans();
   arm_timer();
+}
+
+void gpu_worker_state::get_stats() {
+  self->send(rank_side, rank_stats{config.rank, order.total(), order.counts(),
+                                   late_jobs, failed_jobs});
 }
 
 void gpu_worker_state::memory_registered(const msg::memory_registered& answer) {
   if (answer.reason.code != ec::none) {
     memory = memory_state::none;
-    return refuse_registration(answer.reason);
+    refuse_registration(answer.reason);
+    return quit_if_over();
   }
   memory = memory_state::registered;
   self->send(rank_side,
              kv_registered{config.rank, answer.slots, answer.slot_bytes, {}});
   self->send(scheduler,
-             msg::worker_ready{config.rank, config.incarnation, answer.slots});
+             msg::worker_ready{config.rank, config.incarnation, answer.slots,
+                               caf::actor_cast<caf::strong_actor_ptr>(device)});
+  quit_if_over();
 }
 
 void gpu_worker_state::memory_unregistered() {
   memory = memory_state::none;
   self->send(rank_side, kv_unregistered{config.rank});
+  quit_if_over();
 }
 
 void gpu_worker_state::copy_done(const msg::copy_done& x) {
   switch (ledger.end(x.job)) {
     case core::transfer_ledger::ending::unknown:
-      note(violation::completion,
-           "job " + std::to_string(x.job) + " ended, but is not in flight");
+      order.breach(core::order_rule::s9, "a job ended that is not in flight",
+                   "job " + std::to_string(x.job));
       return;
     case core::transfer_ledger::ending::late:
       report(x.job, job_status::drained);
@@ -199,20 +239,22 @@ void gpu_worker_state::copy_done(const msg::copy_done& x) {
       report(x.job, job_status::failed, x.first_failed_row);
       break;
   }
+  quit_if_over();
 }
 
 void gpu_worker_state::fence_made(const msg::fence_made& answer) {
   if (!awaiting_fence || answer.step != begun) {
-    note(violation::fence, "a fence of step " + std::to_string(answer.step)
-                             + " came, but nobody waits for it");
-    return;
+    return note_plan(core::order_rule::s12,
+                     "a fence came that nobody waits for", answer.step);
   }
   say_ready(answer.wait_for);
+  quit_if_over();
 }
 
 void gpu_worker_state::device_ticked(const msg::device_ticked& answer) {
   if (!target) {
-    note(violation::tick, "the device moved in time without being asked");
+    order.breach(core::order_rule::s12,
+                 "the device moved in time without being asked");
     return;
   }
   now = std::max(now, asked);
@@ -229,30 +271,58 @@ void gpu_worker_state::timer() {
   arm_timer();
 }
 
+void gpu_worker_state::on_down(const caf::actor_addr& who) {
+  if (device.address() == who)
+    device_down();
+  else
+    scheduler_down();
+}
+
 void gpu_worker_state::device_down() {
-  device_gone = true;
-  log().error("rank {}: the device is gone with {} jobs in flight",
-                config.rank, ledger.size());
+  log().error("rank {}: the device is gone with {} jobs in flight", config.rank,
+              ledger.size());
   for (const auto& [id, ending] : ledger.clear()) {
     const auto late = ending == core::transfer_ledger::ending::late;
     report(id, late ? job_status::drained : job_status::failed);
   }
   fail(std::exchange(deferred, {}));
-  const auto before = std::exchange(memory, memory_state::none);
-  if (before == memory_state::registering)
-    refuse_registration(
-      {ec::device_failure, "the device is gone: start this rank again"});
-  else if (before == memory_state::unregistering)
+  // Nobody is left without an answer.
+  if (memory == memory_state::registering)
+    refuse_registration({ec::device_failure, "the device is gone"});
+  else if (memory == memory_state::unregistering)
     memory_unregistered();
   else
-    tell_rank(ec::device_failure, "the device is gone: start this rank again");
+    tell_rank(ec::device_failure, "the device is gone");
   if (awaiting_fence)
     say_ready({});
   if (target) {
     now = *target;
-    fire_due(now);
     finish_tick(never);
   }
+  // Without a device this is no rank: the scheduler is to know it lost (G7).
+  self->quit(caf::sec::runtime_error);
+}
+
+void gpu_worker_state::scheduler_down() {
+  log().error("rank {}: the scheduler is gone; {} jobs in flight may end",
+              config.rank, ledger.size());
+  scheduler_gone = true;
+  deferred.clear();
+  held.clear();
+  early.clear();
+  tell_rank(ec::shutting_down, text::no_scheduler);
+  quit_if_over();
+}
+
+void gpu_worker_state::quit_if_over() {
+  if (!scheduler_gone)
+    return;
+  // Simulated time stands still now, and with it every copy.
+  const auto asked_device = memory == memory_state::registering
+                         || memory == memory_state::unregistering
+                         || awaiting_fence || ledger.size() > 0;
+  if (config.virtual_time || !asked_device)
+    self->quit(caf::exit_reason::user_shutdown);
 }
 
 // -- helpers: plans -----------------------------------------------------------
@@ -263,6 +333,7 @@ bool gpu_worker_state::in_order(const msg::begin_step& plan) const {
 
 void gpu_worker_state::take(const msg::begin_step& plan) {
   arrived = plan.step;
+  outcomes.forget_below(plan.settled_below);
   path.begin_step();
   held_plan added;
   added.step = plan.step;
@@ -273,9 +344,10 @@ void gpu_worker_state::take(const msg::begin_step& plan) {
     if (path.may_be_known(id))
       added.flush.push_back(id);
     else
-      note(violation::flush, "step " + std::to_string(plan.step)
-                               + " waits for job " + std::to_string(id)
-                               + ", which was never planned");
+      order.breach(core::order_rule::s4,
+                   "a step waits for a job that was never planned",
+                   "begin_step(" + std::to_string(plan.step) + "), job "
+                     + std::to_string(id));
   }
   held.push_back(std::move(added));
   run_held_plans();
@@ -283,6 +355,8 @@ void gpu_worker_state::take(const msg::begin_step& plan) {
 }
 
 void gpu_worker_state::take(const msg::stores& plan) {
+  if (checks)
+    checks->planned(plan.jobs, plan.step, clock());
   auto jobs = take_jobs(plan.jobs);
   if (!held.empty()) {
     auto& kept = held.back().stores;
@@ -297,30 +371,39 @@ std::vector<job> gpu_worker_state::take_jobs(const std::vector<job>& jobs) {
   std::vector<job> result;
   result.reserve(jobs.size());
   for (const auto& x : jobs) {
-    if (path.take(x.id))
-      result.push_back(x);
+    if (!path.take(x.id))
+      order.breach(core::order_rule::s4,
+                   "a job came twice, or behind later ones",
+                   "job " + std::to_string(x.id));
+    else if (outcomes.find(x.id) != nullptr)
+      order.breach(core::order_rule::s12,
+                   "a job came after it had been reported failed",
+                   "job " + std::to_string(x.id));
     else
-      note(violation::job,
-           "job " + std::to_string(x.id) + " came twice, or behind later ones");
+      result.push_back(x);
   }
   return result;
 }
 
 void gpu_worker_state::refuse(const std::vector<job>& jobs) {
-  const auto has = [](const std::vector<job>& list, job_id id) {
+  auto lost = jobs;
+  std::erase_if(lost, [this](const job& x) { return is_here(x.id); });
+  fail(lost);
+}
+
+bool gpu_worker_state::is_here(job_id id) const {
+  const auto in = [id](const std::vector<job>& list) {
     return std::any_of(list.begin(), list.end(),
                        [id](const job& x) { return x.id == id; });
   };
-  const auto is_here = [this, &has](const job& x) {
-    return ledger.contains(x.id) || has(deferred, x.id)
-        || std::any_of(held.begin(), held.end(), [&](const held_plan& plan) {
-             return has(plan.loads, x.id) || has(plan.flushed_stores, x.id)
-                 || has(plan.stores, x.id);
-           });
-  };
-  auto lost = jobs;
-  lost.erase(std::remove_if(lost.begin(), lost.end(), is_here), lost.end());
-  fail(lost);
+  return ledger.contains(id) || in(deferred)
+      || std::any_of(held.begin(), held.end(),
+                     [&in](const held_plan& plan) {
+                       return in(plan.loads) || in(plan.flushed_stores)
+                           || in(plan.stores);
+                     })
+      || std::any_of(early.begin(), early.end(),
+                     [&in](const msg::stores& plan) { return in(plan.jobs); });
 }
 
 void gpu_worker_state::take_early_stores() {
@@ -344,6 +427,8 @@ void gpu_worker_state::run(held_plan plan) {
   ended = false;
   // A load cannot be waited for by its own step: it starts behind the flush.
   const auto started = without(plan.flush, plan.loads);
+  if (checks)
+    checks->begun(plan.step, started);
   auto flush = config.rule->drop_same_step_load_flush ? started : plan.flush;
 #ifdef KVTIDE_FAULT_NO_FLUSH_WAIT
   flush.clear();
@@ -352,9 +437,13 @@ void gpu_worker_state::run(held_plan plan) {
   auto batch = std::exchange(deferred, {});
   share_out(std::move(plan.flushed_stores), batch);
   submit(std::move(batch), {});
-  awaiting_fence = !flush.empty() && !device_gone;
+  awaiting_fence = !flush.empty();
+  // Reference rules record the wait for a load of this step as satisfied.
+  auto not_awaited = skipped;
+  if (flush.size() > started.size())
+    not_awaited = std::max(skipped, std::optional{plan.loads.back().id});
   if (awaiting_fence)
-    self->send(device, msg::make_fence{plan.step, flush});
+    self->send(device, msg::make_fence{plan.step, flush, not_awaited});
   submit(std::move(plan.loads), flush.empty() ? flush : started);
   if (!awaiting_fence)
     say_ready({});
@@ -368,7 +457,7 @@ void gpu_worker_state::share_out(std::vector<job> jobs, std::vector<job>& out) {
     if (core::writes_store(x.id, writer, writers))
       out.push_back(std::move(x));
     else
-      report(x.id, job_status::done);
+      skip(x.id, job_status::done);
   }
 }
 
@@ -386,6 +475,8 @@ void gpu_worker_state::submit(std::vector<job> jobs,
   if (memory != memory_state::registered)
     return fail(jobs);
   const auto moment = clock();
+  if (checks)
+    checks->submitted(jobs, after, computed, moment);
   for (const auto& x : jobs)
     ledger.add(x.id, moment);
   auto behind = events;
@@ -393,24 +484,33 @@ void gpu_worker_state::submit(std::vector<job> jobs,
   behind.clear();
 #endif
   self->send(device, msg::submit_jobs{std::move(jobs), std::move(after),
-                                      std::move(behind)});
+                                      std::move(behind), computed});
 }
 
 void gpu_worker_state::fail(const std::vector<job>& jobs) {
   for (const auto& x : jobs) {
     ++failed_jobs;
-    report(x.id, job_status::failed);
+    skip(x.id, job_status::failed);
   }
+}
+
+void gpu_worker_state::skip(job_id job, job_status status) {
+  skipped = std::max(skipped, std::optional{job});
+  report(job, status);
 }
 
 void gpu_worker_state::report(job_id job, job_status status,
                               std::uint32_t row) {
+  if (status != job_status::drained)
+    outcomes.note(job, {status, row});
   self->send(scheduler, msg::transfer_done{job, config.rank, config.incarnation,
                                            status, row});
 }
 
 void gpu_worker_state::say_ready(fence wait_for) {
   awaiting_fence = false;
+  if (checks && wait_for.kind == fence::kind_t::none)
+    checks->ready(ledger);
   self->send(rank_side, step_ready{config.rank, *begun, wait_for});
 }
 
@@ -455,11 +555,6 @@ void gpu_worker_state::arm_timer() {
 }
 
 void gpu_worker_state::tick_device() {
-  if (device_gone) {
-    now = *target;
-    fire_due(now);
-    return finish_tick(never);
-  }
   asked = std::clamp(next_due(), now, *target);
   self->send(device, msg::device_tick{asked});
 }
@@ -472,12 +567,26 @@ void gpu_worker_state::finish_tick(nanoseconds_t device_due) {
 
 // -- helpers: errors ----------------------------------------------------------
 
-void gpu_worker_state::note(violation kind, const std::string& what) {
-  ++order_errors;
-  auto& before = logged[static_cast<std::size_t>(kind)];
-  if (!std::exchange(before, true))
-    log().error("rank {}: {}; further ones are only counted", config.rank,
-                what);
+void gpu_worker_state::check_rest() {
+  if (!checks || config.virtual_time || !ended || deferred.empty())
+    return;
+  if (!wake_up.covers(clock(), idle_due()))
+    order.breach(core::order_rule::s13,
+                 "stores wait for a step that may never "
+                 "come",
+                 "job " + std::to_string(deferred.front().id) + " of step "
+                   + std::to_string(*begun));
+}
+
+void gpu_worker_state::note_plan(core::order_rule rule, std::string_view kind,
+                                 step_id step) {
+  const auto text = [](const std::optional<step_id>& x) {
+    return x ? std::to_string(*x) : std::string{"none"};
+  };
+  order.breach(rule, kind,
+               "step " + std::to_string(step) + "; last planned: "
+                 + text(arrived) + ", last begun: " + text(begun)
+                 + (ended ? ", ended" : ", not ended"));
 }
 
 void gpu_worker_state::tell_rank(ec code, std::string text) {
@@ -498,25 +607,35 @@ gpu_worker(gpu_worker_actor::stateful_pointer<gpu_worker_state> self,
   st.self = self;
   st.ledger = core::transfer_ledger{config.job_deadline.count()};
   st.config = std::move(config);
+  st.order = make_order_log("rank " + std::to_string(st.config.rank),
+                            st.config.order_checks, st.config.on_breach);
+  if (st.config.order_checks != order_checks::off)
+    st.checks.emplace(st.order, st.config.idle_delay.count());
   st.device = std::move(target);
   st.scheduler = std::move(scheduler);
   st.rank_side = std::move(rank_side);
+  st.now = st.config.start_time;
   self->monitor(st.device);
-  self->set_down_handler([&st](caf::down_msg&) { st.device_down(); });
+  self->monitor(st.scheduler);
+  self->set_down_handler(
+    [&st](caf::down_msg& down) { st.on_down(down.source); });
   return {
-    [&st](const msg::begin_step& x) { st.begin_step(x); },
-    [&st](const msg::stores& x) { st.stores(x); },
+    [&st](const msg::begin_step& x) { st.begin_step(x), st.check_rest(); },
+    [&st](const msg::stores& x) { st.stores(x), st.check_rest(); },
     [&st](const msg::tick& x) { st.tick(x); },
+    [&st](const msg::report_again& x) { st.report_again(x); },
     [&st](const msg::register_kv& x) { st.register_kv(x); },
     [&st](const msg::unregister_kv&) { st.unregister_kv(); },
-    [&st](const msg::await_step& x) { st.await_step(x); },
-    [&st](const msg::end_step& x) { st.end_step(x); },
+    [&st](const msg::await_step& x) { st.await_step(x), st.check_rest(); },
+    [&st](const msg::end_step& x) { st.end_step(x), st.check_rest(); },
+    [&st](const msg::get_rank_stats&) { st.get_stats(); },
     [&st](const msg::memory_registered& x) { st.memory_registered(x); },
     [&st](const msg::memory_unregistered&) { st.memory_unregistered(); },
     [&st](const msg::copy_done& x) { st.copy_done(x); },
     [&st](const msg::fence_made& x) { st.fence_made(x); },
     [&st](const msg::device_ticked& x) { st.device_ticked(x); },
-    [&st](const msg::timer&) { st.timer(); },
+    [&st](const msg::device_breach& x) { st.order.count(x.rule); },
+    [&st](const msg::timer&) { st.timer(), st.check_rest(); },
   };
 }
 

@@ -5,11 +5,15 @@
 #include "kvtide/error.hpp"
 #include "kvtide/ids.hpp"
 #include "kvtide/job.hpp"
+#include "kvtide/options.hpp"
 
 #include "actors/alarm.hpp"
 #include "core/job_path.hpp"
+#include "core/order_log.hpp"
+#include "core/outcome_log.hpp"
 #include "core/rules.hpp"
 #include "core/transfer_ledger.hpp"
+#include "core/worker_checks.hpp"
 #include "messages/device.hpp"
 #include "messages/gpu_worker.hpp"
 #include "messages/rank_side.hpp"
@@ -18,13 +22,14 @@
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace kvtide {
@@ -48,20 +53,20 @@ struct gpu_worker_config {
   /// Time moves by `tick` only, and no timer is armed.
   bool virtual_time = false;
 
+  /// Simulated time at the start.
+  nanoseconds_t start_time = 0;
+
+  /// See `options::delivery`.
+  plan_delivery delivery = plan_delivery::direct;
+
   /// See `options::model_fingerprint`.
   std::string model_fingerprint;
-};
 
-/// What came in an order that the protocol excludes (S12).
-enum class violation : std::uint8_t {
-  begin_step,
-  stores,
-  end_step,
-  job,
-  flush,
-  completion,
-  fence,
-  tick,
+  /// See `options::order_checks`.
+  kvtide::order_checks order_checks = kvtide::order_checks::count;
+
+  /// Hears of every breach of the order; see core/order_log.hpp.
+  std::function<void(const core::order_breach&)> on_breach;
 };
 
 /// State of a worker: what it holds back, what its device is busy with, and
@@ -77,6 +82,8 @@ struct gpu_worker_state {
 
   void tick(const msg::tick& req);
 
+  void report_again(const msg::report_again& req);
+
   void register_kv(const msg::register_kv& req);
 
   void unregister_kv();
@@ -84,6 +91,8 @@ struct gpu_worker_state {
   void await_step(const msg::await_step& req);
 
   void end_step(const msg::end_step& req);
+
+  void get_stats();
 
   void memory_registered(const msg::memory_registered& answer);
 
@@ -97,8 +106,16 @@ struct gpu_worker_state {
 
   void timer();
 
-  /// No copy runs any more: what was in flight has failed.
+  void on_down(const caf::actor_addr& who);
+
+  /// No copy runs any more: what was in flight has failed, and this rank ends.
   void device_down();
+
+  /// Nobody decides any more: what runs may end, and this rank with it.
+  void scheduler_down();
+
+  /// Once the scheduler is gone.
+  void quit_if_over();
 
   // -- helpers: plans ---------------------------------------------------------
 
@@ -130,6 +147,9 @@ struct gpu_worker_state {
   /// those that will have a report of their own.
   void refuse(const std::vector<job>& jobs);
 
+  /// It waits here, or is with the device, and will be reported.
+  [[nodiscard]] bool is_here(job_id id) const;
+
   void run_held_plans();
 
   void run(held_plan plan);
@@ -145,6 +165,9 @@ struct gpu_worker_state {
   void submit(std::vector<job> jobs, std::vector<job_id> after);
 
   void fail(const std::vector<job>& jobs);
+
+  /// Ends a job that the device never hears of.
+  void skip(job_id job, job_status status);
 
   void report(job_id job, job_status status, std::uint32_t row = 0);
 
@@ -172,7 +195,11 @@ struct gpu_worker_state {
 
   // -- helpers: errors --------------------------------------------------------
 
-  void note(violation kind, const std::string& what);
+  /// Checks what must hold between two messages (S13).
+  void check_rest();
+
+  /// A plan, or stores, that cannot come now.
+  void note_plan(core::order_rule rule, std::string_view kind, step_id step);
 
   void tell_rank(ec code, std::string text);
 
@@ -194,7 +221,7 @@ struct gpu_worker_state {
   };
 
   memory_state memory = memory_state::none;
-  bool device_gone = false;
+  bool scheduler_gone = false;
   /// From the registration, see `kv_memory::writer`.
   std::uint32_t writer = 0;
   std::uint32_t writers = 1;
@@ -212,7 +239,8 @@ struct gpu_worker_state {
   bool awaiting_fence = false;
   /// Compute of `begun` is enqueued.
   bool ended = false;
-  /// Of the last enqueued step.
+  /// The last step whose compute is enqueued, and its events.
+  std::optional<step_id> computed;
   compute_events events;
 
   /// Planned in a step, to be submitted at the start of the next (S3).
@@ -221,6 +249,10 @@ struct gpu_worker_state {
   nanoseconds_t idle_since = 0;
   /// Set before the first message.
   core::transfer_ledger ledger{0};
+  /// The highest job that was ended without the device.
+  std::optional<job_id> skipped;
+  /// What was reported, in case a report is lost.
+  core::outcome_log outcomes;
 
   alarm wake_up;
 
@@ -231,17 +263,21 @@ struct gpu_worker_state {
   /// Where the device was last asked to go.
   nanoseconds_t asked = 0;
 
-  std::uint64_t order_errors = 0;
   std::uint64_t late_jobs = 0;
   std::uint64_t failed_jobs = 0;
-  std::array<bool, 8> logged{};
+
+  /// Counts for the device as well.
+  core::order_log order;
+  /// Without value if `options::order_checks` is off.
+  std::optional<core::worker_checks> checks;
 };
 
 /// Runs the plans of one rank: decides when a job goes to the device, never
 /// which (S10).
 /// @param target if it goes down, its jobs are reported failed, a step that
-///               waits for a fence goes on, and later jobs fail. Nothing
-///               happens when one of the other two goes down.
+///               waits for a fence goes on, and the worker quits.
+/// @param scheduler if it goes down, nothing is handed over any more, and the
+///                  worker quits when the copies that are running have ended.
 gpu_worker_actor::behavior_type
 gpu_worker(gpu_worker_actor::stateful_pointer<gpu_worker_state> self,
            gpu_worker_config config, device_actor target,

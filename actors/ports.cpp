@@ -2,13 +2,18 @@
 
 #include "actors/ports.hpp"
 
+#include "actors/alive.hpp"
+
 #include <utility>
 
 namespace kvtide {
 
-engine_actor::behavior_type
-engine_port(engine_actor::stateful_pointer<engine_port_state>,
+engine_port_actor::behavior_type
+engine_port(engine_port_actor::stateful_pointer<engine_port_state> self,
             std::shared_ptr<engine_queue> queue) {
+  self->set_down_handler([queue](caf::down_msg&) {
+    queue->push(runtime_lost{{ec::shutting_down, text::no_scheduler}});
+  });
   return {
     [queue](lookup_answer& x) { queue->push(std::move(x)); },
     [queue](step_plan& x) { queue->push(std::move(x)); },
@@ -24,17 +29,49 @@ engine_port(engine_actor::stateful_pointer<engine_port_state>,
     [queue](rank_lost& x) { queue->push(x); },
     [queue](rank_back& x) { queue->push(x); },
     [queue](overload& x) { queue->push(x); },
+    [queue](cache_lost& x) { queue->push(x); },
+    [self](msg::watch_scheduler& x) { self->monitor(x.scheduler); },
   };
 }
 
-rank_side_actor::behavior_type
-rank_port(rank_side_actor::stateful_pointer<rank_port_state>,
+// -- rank port ----------------------------------------------------------------
+
+void rank_port_state::watch(const msg::watch_rank& x) {
+  worker = x.worker->address();
+  device = x.device->address();
+  self->monitor(x.worker);
+  self->monitor(x.device);
+}
+
+void rank_port_state::on_down(const caf::actor_addr& who) {
+  if (worker == who) {
+    worker = nullptr;
+    queue->push(rank_failed{rank, {ec::rank_unavailable, text::no_worker}});
+  } else if (device == who) {
+    device = nullptr;
+  } else {
+    return;
+  }
+  if (!worker && !device)
+    queue->push(kv_unregistered{rank});
+}
+
+rank_port_actor::behavior_type
+rank_port(rank_port_actor::stateful_pointer<rank_port_state> self, rank_id rank,
           std::shared_ptr<rank_queue> queue) {
+  auto& st = self->state;
+  st.self = self;
+  st.rank = rank;
+  st.queue = queue;
+  self->set_down_handler(
+    [&st](caf::down_msg& down) { st.on_down(down.source); });
   return {
     [queue](kv_registered& x) { queue->push(std::move(x)); },
     [queue](kv_unregistered& x) { queue->push(x); },
     [queue](step_ready& x) { queue->push(x); },
     [queue](rank_failed& x) { queue->push(std::move(x)); },
+    [queue](rank_stats& x) { queue->push(x); },
+    [&st](msg::watch_rank& x) { st.watch(x); },
   };
 }
 

@@ -5,9 +5,9 @@
 #include "kvtide/answers.hpp"
 
 #include "actors/event_queue.hpp"
-#include "messages/engine.hpp"
-#include "messages/rank_side.hpp"
+#include "messages/watch.hpp"
 
+#include <caf/actor_addr.hpp>
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
@@ -24,16 +24,30 @@ struct engine_port_state {
 
 struct rank_port_state {
   static inline const char* name = "rank-port";
+
+  void watch(const msg::watch_rank& x);
+
+  void on_down(const caf::actor_addr& who);
+
+  rank_port_actor::pointer self = nullptr;
+  rank_id rank = 0;
+  std::shared_ptr<rank_queue> queue;
+  /// Null as soon as it is gone.
+  caf::actor_addr worker;
+  caf::actor_addr device;
 };
 
-/// The engine's ear inside the actor system: puts what it hears into a queue.
-engine_actor::behavior_type
-engine_port(engine_actor::stateful_pointer<engine_port_state> self,
+/// The engine's ear inside the actor system: puts what it hears into a queue,
+/// and says so when the scheduler that it watches is gone.
+engine_port_actor::behavior_type
+engine_port(engine_port_actor::stateful_pointer<engine_port_state> self,
             std::shared_ptr<engine_queue> queue);
 
-/// The rank side's ear inside the actor system.
-rank_side_actor::behavior_type
-rank_port(rank_side_actor::stateful_pointer<rank_port_state> self,
+/// The rank side's ear inside the actor system. When the worker that it watches
+/// is gone it says so, and when the device is gone as well, that no copy can
+/// touch the memory any more.
+rank_port_actor::behavior_type
+rank_port(rank_port_actor::stateful_pointer<rank_port_state> self, rank_id rank,
           std::shared_ptr<rank_queue> queue);
 
 } // namespace kvtide

@@ -10,13 +10,14 @@ namespace kvtide {
 
 void request_state::prepare_search(msg::prepare_search& x) {
   book->apply(x.update);
-  self->send(scheduler, msg::search_keys{id, book->views()});
+  self->send(scheduler, msg::search_keys{x.turn, id, book->views()});
 }
 
 void request_state::plan_store(msg::plan_store& x) {
   book->apply(x.update);
   auto plan = book->plan_store(x.wanted, x.next);
   auto out = msg::store_offer{};
+  out.turn = x.turn;
   out.offer.request = id;
   out.offer.candidates = std::move(plan.candidates);
   out.offer.keys = book->views();
@@ -28,7 +29,7 @@ void request_state::plan_store(msg::plan_store& x) {
 void request_state::plan_load(msg::plan_load& x) {
   book->apply(x.update);
   auto plan = book->plan_load(x.total, x.blocks, x.hashed);
-  self->send(scheduler, msg::load_offer{id, std::move(plan.rows),
+  self->send(scheduler, msg::load_offer{x.turn, id, std::move(plan.rows),
                                         std::move(plan.first_block)});
 }
 
@@ -46,8 +47,7 @@ request(request_actor::stateful_pointer<request_state> self,
   st.self = self;
   st.id = config.request;
   st.scheduler = std::move(scheduler);
-  st.book.emplace(std::move(config.shape), *config.rule,
-                  config.prompt_tokens);
+  st.book.emplace(std::move(config.shape), *config.rule, config.prompt_tokens);
   return {
     [&st](msg::prepare_search& x) { st.prepare_search(x); },
     [&st](msg::plan_store& x) { st.plan_store(x); },

@@ -20,6 +20,7 @@ namespace kvtide {
 /// What the scheduler keeps of one tracked request: the numbers that each step
 /// compares, so that a request which crosses no boundary costs no message.
 struct request_row {
+  /// Null if it died: the request then neither loads nor stores.
   request_actor actor;
 
   /// The latest view: progress, ending, caps. `scheduled` is what the last

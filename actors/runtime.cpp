@@ -4,45 +4,33 @@
 /// Spawns everything and hands calls over. The only file that knows all actors,
 /// and where scheduler policy, threads and detached actors are chosen.
 
-#include "kvtide/runtime.hpp"
-
-#include "actors/cache_manager.hpp"
-#include "actors/device.hpp"
-#include "actors/gpu_worker.hpp"
-#include "actors/ports.hpp"
-#include "actors/scheduler.hpp"
-#include "core/layout.hpp"
+#include "actors/runtime_impl.hpp"
 #include "core/rules.hpp"
-#include "gpu/host_event.hpp"
 #include "gpu/host_memory.hpp"
-#include "gpu/host_pool_memory.hpp"
 #include "messages/all.hpp"
 
-#include <caf/actor_system.hpp>
-#include <caf/actor_system_config.hpp>
+#include <caf/actor_cast.hpp>
 #include <caf/exit_reason.hpp>
-#include <caf/send.hpp>
 
 #include <algorithm>
 #include <cassert>
 #include <string>
-#include <utility>
 
 namespace kvtide {
 
 namespace {
 
-struct system_config : caf::actor_system_config {
-  explicit system_config(const options& opts) {
-    register_messages(*this);
-    // Stealing lets an idle thread sleep while work waits; sharing does not.
-    set("scheduler.policy", caf::atom("sharing"));
-    set("scheduler.max-threads", std::size_t{opts.actor_threads});
-    set("logger.verbosity", caf::atom("quiet"));
-  }
-};
+caf::actor_system_config& prepare(caf::actor_system_config& config,
+                                  const options& opts) {
+  register_messages(config);
+  // Stealing lets an idle thread sleep while work waits; sharing does not.
+  config.set("scheduler.policy", caf::atom("sharing"));
+  config.set("scheduler.max-threads", std::size_t{opts.actor_threads});
+  config.set("logger.verbosity", caf::atom("quiet"));
+  return config;
+}
 
-device_config device_of(const options& opts,
+device_config device_of(const options& opts, rank_id rank,
                         std::shared_ptr<gpu::host_event_table> events,
                         std::shared_ptr<gpu::host_pool_memory> shared_pool) {
   auto out = device_config{};
@@ -54,6 +42,8 @@ device_config device_of(const options& opts,
   out.bytes_per_second = opts.copy_bytes_per_second;
   out.events = std::move(events);
   out.shared_pool = std::move(shared_pool);
+  out.rank = rank;
+  out.order_checks = opts.order_checks;
   return out;
 }
 
@@ -72,14 +62,6 @@ error check_memory(const options& opts) {
 
 // -- rank ---------------------------------------------------------------------
 
-struct rank::impl {
-  std::shared_ptr<rank_queue> queue;
-  rank_side_actor port;
-  device_actor device;
-  gpu_worker_actor worker;
-  std::shared_ptr<gpu::host_event_table> events;
-};
-
 rank::rank(std::unique_ptr<impl> ptr) noexcept : impl_(std::move(ptr)) {
   // nop
 }
@@ -87,19 +69,23 @@ rank::rank(std::unique_ptr<impl> ptr) noexcept : impl_(std::move(ptr)) {
 rank::~rank() = default;
 
 void rank::register_kv(kv_memory memory) {
-  caf::anon_send(impl_->worker, msg::register_kv{std::move(memory)});
+  impl_->send(msg::register_kv{std::move(memory)});
 }
 
 void rank::unregister_kv() {
-  caf::anon_send(impl_->worker, msg::unregister_kv{});
+  impl_->send(msg::unregister_kv{});
 }
 
 void rank::begin_step(step_id step, std::string plan) {
-  caf::anon_send(impl_->worker, msg::await_step{step, std::move(plan)});
+  impl_->send(msg::await_step{step, std::move(plan)});
 }
 
 void rank::end_step(step_id step, compute_events events) {
-  caf::anon_send(impl_->worker, msg::end_step{step, std::move(events)});
+  impl_->send(msg::end_step{step, std::move(events)});
+}
+
+void rank::get_stats() {
+  impl_->send(msg::get_rank_stats{});
 }
 
 std::uint64_t rank::make_event() {
@@ -127,40 +113,52 @@ bool rank::wait(std::chrono::milliseconds timeout) const {
 
 // -- runtime ------------------------------------------------------------------
 
-struct runtime::impl {
-  explicit impl(const options& opts) : config(opts), system(config) {
-    // nop
-  }
+runtime::impl::impl(const options& options_)
+  : opts(options_), config(), system(prepare(config, options_)) {
+  // nop
+}
 
-  ~impl() {
-    using caf::exit_reason;
-    caf::anon_send_exit(scheduler, exit_reason::user_shutdown);
-    caf::anon_send_exit(cache, exit_reason::user_shutdown);
-    for (const auto& one : ranks) {
-      caf::anon_send_exit(one->impl_->worker, exit_reason::user_shutdown);
-      caf::anon_send_exit(one->impl_->device, exit_reason::user_shutdown);
-      caf::anon_send_exit(one->impl_->port, exit_reason::user_shutdown);
-    }
-    caf::anon_send_exit(port, exit_reason::user_shutdown);
-    // The system's destructor waits for all of them.
+runtime::impl::~impl() {
+  using caf::exit_reason;
+  caf::anon_send_exit(scheduler, exit_reason::user_shutdown);
+  caf::anon_send_exit(cache, exit_reason::user_shutdown);
+  for (const auto& one : ranks) {
+    caf::anon_send_exit(one->impl_->worker, exit_reason::user_shutdown);
+    caf::anon_send_exit(one->impl_->device, exit_reason::user_shutdown);
+    caf::anon_send_exit(one->impl_->port, exit_reason::user_shutdown);
   }
+  caf::anon_send_exit(port, exit_reason::user_shutdown);
+  // The system's destructor waits for all of them.
+}
 
-  template <class Message>
-  ticket_id send(Message message) {
-    message.ticket = ++last_ticket;
-    caf::anon_send(scheduler, std::move(message));
-    return last_ticket;
-  }
-
-  system_config config;
-  caf::actor_system system;
-  std::shared_ptr<engine_queue> queue;
-  engine_actor port;
-  cache_manager_actor cache;
-  scheduler_actor scheduler;
-  std::vector<std::unique_ptr<rank>> ranks;
-  ticket_id last_ticket = 0;
-};
+void runtime::impl::start_rank(rank::impl& seat) {
+  auto device_options = device_of(opts, seat.id, seat.events, shared_pool);
+  device_options.start_time = now;
+  // With real time a device may wait for memory; in simulated time it never
+  // does, and a hop to another thread would cost more than its work.
+  seat.device
+    = opts.device == device_kind::host_virtual
+      ? system.spawn(device, std::move(device_options))
+      : system.spawn<caf::detached>(device, std::move(device_options));
+  auto worker_options = gpu_worker_config{};
+  worker_options.rank = seat.id;
+  worker_options.incarnation = seat.incarnation;
+  worker_options.rule = &core::rules_of(opts.rules);
+  worker_options.job_deadline = opts.job_deadline;
+  worker_options.idle_delay = opts.idle_delay;
+  worker_options.virtual_time = opts.device == device_kind::host_virtual;
+  worker_options.start_time = now;
+  worker_options.delivery = opts.delivery;
+  worker_options.model_fingerprint = opts.model_fingerprint;
+  worker_options.order_checks = opts.order_checks;
+  seat.worker = system.spawn(gpu_worker, std::move(worker_options), seat.device,
+                             caf::actor_cast<scheduler_worker_port>(scheduler),
+                             caf::actor_cast<rank_side_actor>(seat.port));
+  caf::anon_send(
+    seat.port,
+    msg::watch_rank{caf::actor_cast<caf::strong_actor_ptr>(seat.worker),
+                    caf::actor_cast<caf::strong_actor_ptr>(seat.device)});
+}
 
 result<runtime> runtime::start(const options& opts) {
   auto made = core::make_layout(opts);
@@ -180,37 +178,25 @@ result<runtime> runtime::start(const options& opts) {
     ready.pop_back();
     return out;
   };
-  auto shape = std::make_shared<const core::layout>(std::move(made).value());
   auto out = std::make_unique<impl>(opts);
   auto& sys = out->system;
+  out->shape = std::make_shared<const core::layout>(std::move(made).value());
   out->queue = std::make_shared<engine_queue>(next_ready());
   out->port = sys.spawn(engine_port, out->queue);
-  out->cache = sys.spawn(cache_manager, cache_manager_config{shape, opts});
-  out->scheduler = sys.spawn(scheduler, scheduler_config{shape, opts},
-                             out->cache, out->port);
-  auto shared_pool = std::make_shared<gpu::host_pool_memory>();
+  out->cache = sys.spawn(cache_manager, cache_manager_config{out->shape, opts});
+  out->scheduler
+    = sys.spawn(scheduler, scheduler_config{out->shape, opts, {}}, out->cache,
+                caf::actor_cast<engine_actor>(out->port));
+  caf::anon_send(out->port,
+                 msg::watch_scheduler{
+                   caf::actor_cast<caf::strong_actor_ptr>(out->scheduler)});
   for (rank_id id = 0; id < opts.ranks; ++id) {
     auto seat = std::make_unique<rank::impl>();
+    seat->id = id;
     seat->queue = std::make_shared<rank_queue>(next_ready());
-    seat->port = sys.spawn(rank_port, seat->queue);
+    seat->port = sys.spawn(rank_port, id, seat->queue);
     seat->events = std::make_shared<gpu::host_event_table>();
-    auto device_options = device_of(opts, seat->events, shared_pool);
-    // With real time a device may wait for memory; in simulated time it never
-    // does, and a hop to another thread would cost more than its work.
-    seat->device
-      = opts.device == device_kind::host_virtual
-        ? sys.spawn(device, std::move(device_options))
-        : sys.spawn<caf::detached>(device, std::move(device_options));
-    auto worker_options = gpu_worker_config{};
-    worker_options.rank = id;
-    worker_options.rule = &core::rules_of(opts.rules);
-    worker_options.job_deadline = opts.job_deadline;
-    worker_options.idle_delay = opts.idle_delay;
-    worker_options.virtual_time = opts.device == device_kind::host_virtual;
-    worker_options.model_fingerprint = opts.model_fingerprint;
-    seat->worker = sys.spawn(
-      gpu_worker, std::move(worker_options), seat->device,
-      caf::actor_cast<scheduler_worker_port>(out->scheduler), seat->port);
+    out->start_rank(*seat);
     out->ranks.push_back(std::unique_ptr<rank>{new rank{std::move(seat)}});
   }
   return runtime{std::move(out)};
@@ -282,6 +268,7 @@ ticket_id runtime::shutdown(std::chrono::milliseconds deadline) {
 }
 
 ticket_id runtime::advance(nanoseconds_t now) {
+  impl_->now = std::max(impl_->now, now);
   return impl_->send(msg::advance{0, now});
 }
 
@@ -295,6 +282,24 @@ int runtime::event_fd() const noexcept {
 
 bool runtime::wait(std::chrono::milliseconds timeout) const {
   return impl_->queue->ready().wait(timeout);
+}
+
+error runtime::restart_rank(rank_id id) {
+  if (id >= impl_->ranks.size())
+    return {ec::invalid_argument, "rank " + std::to_string(id)
+                                    + " does not exist; there are "
+                                    + std::to_string(impl_->ranks.size())};
+  auto& seat = *impl_->ranks[id]->impl_;
+  if (!is_alive(impl_->scheduler))
+    return {ec::shutting_down, text::no_scheduler};
+  if (is_alive(seat.worker) || is_alive(seat.device))
+    return {ec::out_of_order,
+            "rank " + std::to_string(id)
+              + " lives, or copies of it still run: call restart_rank after "
+                "rank_failed with ec::rank_unavailable and kv_unregistered"};
+  ++seat.incarnation;
+  impl_->start_rank(seat);
+  return {};
 }
 
 rank& runtime::local_rank(rank_id id) {

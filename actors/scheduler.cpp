@@ -5,13 +5,13 @@
 
 #include "actors/scheduler.hpp"
 
-#include "actors/log.hpp"
+#include "actors/order_checks.hpp"
 #include "core/store_capability.hpp"
 #include "core/store_intent.hpp"
 
 #include <caf/actor_cast.hpp>
+#include <caf/exit_reason.hpp>
 #include <caf/send.hpp>
-
 
 #include <algorithm>
 #include <utility>
@@ -20,7 +20,10 @@ namespace kvtide {
 
 scheduler_state::~scheduler_state() {
   for (const auto& [id, row] : rows)
-    caf::anon_send(row->actor, msg::retire{});
+    if (row->actor)
+      caf::anon_send(row->actor, msg::retire{});
+  if (cache) // This one or a later one than whoever spawned us knows.
+    caf::anon_send_exit(cache, caf::exit_reason::user_shutdown);
 }
 
 // -- the queue ----------------------------------------------------------------
@@ -39,9 +42,13 @@ void scheduler_state::pump() {
   if (pumping)
     return; // A handler further up goes on.
   pumping = true;
-  while (std::holds_alternative<std::monostate>(phase) && !queue.empty()) {
+  while (std::holds_alternative<std::monostate>(phase)) {
+    check_rest();
+    if (queue.empty())
+      break;
     auto item = std::move(queue.front());
     queue.pop_front();
+    turn += 1;
     std::visit([this](auto& x) { start(x); }, item);
   }
   pumping = false;
@@ -49,7 +56,40 @@ void scheduler_state::pump() {
 
 void scheduler_state::done() {
   phase = std::monostate{};
+  cache_asked = false;
   pump();
+}
+
+void scheduler_state::check_rest() {
+  if (!checks)
+    return;
+  checks->lives.item_over();
+  if (finishing.empty() || !queue.empty()
+      || opts.delivery != plan_delivery::direct)
+    return;
+  const auto moment = clock_now();
+  const auto is_due
+    = later_by(moment, std::chrono::nanoseconds{opts.idle_delay}.count());
+  const auto armed = opts.device == device_kind::host_virtual
+                  || wake_up.covers(moment, idle_due);
+  if (idle_due > is_due || !armed)
+    order.breach(core::order_rule::s13,
+                 "a finish waits for a step that may "
+                 "never come",
+                 "request " + std::to_string(finishing.front()));
+}
+
+void scheduler_state::unasked(msg::turn_id of, const char* answer) {
+  order.breach(core::order_rule::s1, "an answer came without a question",
+               std::string{answer} + " of turn " + std::to_string(of)
+                 + " came in turn " + std::to_string(turn));
+}
+
+void scheduler_state::out_of_order_ticket(const char* what, ticket_id ticket,
+                                          ticket_id last) {
+  order.breach(core::order_rule::s1, "tickets do not ascend",
+               std::string{what} + " with ticket " + std::to_string(ticket)
+                 + " came after one with " + std::to_string(last));
 }
 
 // -- helpers ------------------------------------------------------------------
@@ -66,14 +106,8 @@ bool scheduler_state::ranks_complete() const {
 
 void scheduler_state::fail(ticket_id ticket, request_id id, ec code,
                            std::string text) {
-  counters.order_errors += 1;
-  self->send(engine, call_failed{ticket, id, {code, std::move(text)}});
-}
-
-void scheduler_state::order_error(const std::string& what) {
-  counters.order_errors += 1;
-  if (logged_errors.insert(what).second) // Once per kind (S12).
-    log().error("scheduler: {}; it is counted and ignored", what);
+  wrong_call("a call had no effect", text);
+  answer(call_failed{ticket, id, {code, std::move(text)}});
 }
 
 void scheduler_state::note_fresh(
@@ -81,7 +115,13 @@ void scheduler_state::note_fresh(
   for (const auto& group : blocks)
     for (auto block : group)
       if (block != no_block)
-        fresh.insert(block);
+        take_fresh(block);
+}
+
+void scheduler_state::take_fresh(block_id block) {
+  if (checks)
+    checks->loads.allocated(block);
+  fresh.insert(block);
 }
 
 bool scheduler_state::crosses_boundary(const request_row& row) const {
@@ -106,7 +146,7 @@ void scheduler_state::empty_tables(request_id id, request_row& row) {
 void scheduler_state::release_promise(request_row& row) {
   if (row.promise == 0)
     return;
-  self->send(cache, msg::release_promise{row.promise});
+  tell_cache(msg::release_promise{row.promise});
   row.promise = 0;
   slots_gained = true;
 }
@@ -125,16 +165,19 @@ void scheduler_state::drop(request_id id) {
   auto* row = find(id);
   release_promise(*row);
   empty_tables(id, *row);
-  self->send(row->actor, msg::retire{});
+  if (checks)
+    checks->lives.dropped(id);
+  if (row->actor) {
+    self->demonitor(row->actor.address()); // This end is no loss.
+    self->send(row->actor, msg::retire{});
+  }
   rows.erase(id);
 }
 
-void scheduler_state::watch_full_blocks(const core::tracked_job& entry) {
-  for (const auto& row : entry.work.rows)
-    if (!shape->groups[row.key.group].sliding())
-      for (auto block : row.blocks)
-        if (block != no_block)
-          watch.add(block, entry.work.id);
+void scheduler_state::watch_blocks(const core::tracked_job& entry,
+                                   blocks_of which) {
+  for_each_block(entry.work, which,
+                 [&](block_id block) { watch.add(block, entry.work.id); });
 }
 
 std::vector<core::key_view> scheduler_state::last_keys(const request_row* row,
@@ -156,28 +199,34 @@ scheduler(scheduler_actor::stateful_pointer<scheduler_state> self,
   st.opts = std::move(config.opts);
   st.rule = &core::rules_of(st.opts.rules);
   st.cache = std::move(cache);
+  self->monitor(st.cache);
   st.engine = std::move(engine);
+  st.order = make_order_log("scheduler", st.opts.order_checks,
+                            std::move(config.on_breach));
+  if (st.opts.order_checks != order_checks::off)
+    st.checks.emplace(st.order, st.opts.ranks,
+                      st.rule->reset_keeps_running_slots);
   st.jobs = core::job_table{st.opts.ranks};
   st.ranks.resize(st.opts.ranks);
   self->set_down_handler(
     [&st](const caf::down_msg& down) { st.on_down(down.source); });
   return {
     // From the engine.
-    [&st](msg::add& x) { st.push(std::move(x)); },
-    [&st](msg::extend& x) { st.push(std::move(x)); },
-    [&st](msg::lookup& x) { st.push(std::move(x)); },
-    [&st](msg::decline& x) { st.push(x); },
-    [&st](msg::allocate& x) { st.push(std::move(x)); },
-    [&st](msg::step& x) { st.push(std::move(x)); },
-    [&st](msg::outputs& x) { st.push(std::move(x)); },
-    [&st](msg::truncate& x) { st.push(x); },
-    [&st](msg::finish& x) { st.push(x); },
-    [&st](msg::reset& x) { st.push(x); },
-    [&st](msg::get_stats& x) { st.push(x); },
-    [&st](msg::get_snapshot& x) { st.push(x); },
-    [&st](msg::take_events& x) { st.push(x); },
-    [&st](msg::shutdown& x) { st.push(x); },
-    [&st](msg::advance& x) { st.push(x); },
+    [&st](msg::add& x) { st.take_call(x); },
+    [&st](msg::extend& x) { st.take_call(x); },
+    [&st](msg::lookup& x) { st.take_call(x); },
+    [&st](msg::decline& x) { st.take_call(x); },
+    [&st](msg::allocate& x) { st.take_call(x); },
+    [&st](msg::step& x) { st.take_call(x); },
+    [&st](msg::outputs& x) { st.take_call(x); },
+    [&st](msg::truncate& x) { st.take_call(x); },
+    [&st](msg::finish& x) { st.take_call(x); },
+    [&st](msg::reset& x) { st.take_call(x); },
+    [&st](msg::get_stats& x) { st.take_call(x); },
+    [&st](msg::get_snapshot& x) { st.take_call(x); },
+    [&st](msg::take_events& x) { st.take_call(x); },
+    [&st](msg::shutdown& x) { st.take_call(x); },
+    [&st](msg::advance& x) { st.take_call(x); },
     // From workers.
     [&st](msg::worker_ready& x) {
       st.push(rank_joined{
@@ -196,7 +245,7 @@ scheduler(scheduler_actor::stateful_pointer<scheduler_state> self,
     [&st](msg::rolled_back& x) { st.on(x); },
     [&st](msg::cache_events& x) { st.on(x); },
     [&st](msg::pool_report& x) { st.on(x); },
-    [&st](msg::key_states&) { st.order_error("key_states came unasked"); },
+    [&st](msg::key_states&) { st.unasked(0, "key_states"); },
     // From itself.
     [&st](msg::timer&) { st.on_timer(); },
   };

@@ -8,9 +8,12 @@
 #include "actors/request_row.hpp"
 #include "core/job_table.hpp"
 #include "core/layout.hpp"
+#include "core/order_log.hpp"
 #include "core/reuse_watch.hpp"
 #include "core/rules.hpp"
+#include "core/scheduler_checks.hpp"
 #include "core/sliding_index.hpp"
+#include "core/ticket_order.hpp"
 #include "messages/cache_manager.hpp"
 #include "messages/engine.hpp"
 #include "messages/gpu_worker.hpp"
@@ -27,10 +30,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -40,6 +45,9 @@ namespace kvtide {
 struct scheduler_config {
   std::shared_ptr<const core::layout> shape;
   options opts;
+
+  /// Hears of every breach of the order; see core/order_log.hpp.
+  std::function<void(const core::order_breach&)> on_breach;
 };
 
 // -- what waits in the queue besides the engine's calls -----------------------
@@ -56,6 +64,16 @@ struct rank_gone {
   incarnation_id incarnation = 0;
 };
 
+/// The device of a worker that died is gone too: of these jobs no copy runs any
+/// more on this rank.
+struct rank_fenced {
+  rank_id rank = 0;
+  std::vector<job_id> jobs;
+};
+
+/// The cache manager died.
+struct cache_gone {};
+
 /// No step came: finished requests are planned without one (S13).
 struct idle_plan {};
 
@@ -66,11 +84,13 @@ struct advance_on {
 };
 
 /// Everything that takes effect one after the other (S1).
-using scheduler_item = std::variant<
-  msg::add, msg::extend, msg::lookup, msg::decline, msg::allocate, msg::step,
-  msg::outputs, msg::truncate, msg::finish, msg::reset, msg::get_stats,
-  msg::get_snapshot, msg::take_events, msg::shutdown, msg::advance,
-  msg::transfer_done, rank_joined, rank_gone, idle_plan, advance_on>;
+using scheduler_item
+  = std::variant<msg::add, msg::extend, msg::lookup, msg::decline,
+                 msg::allocate, msg::step, msg::outputs, msg::truncate,
+                 msg::finish, msg::reset, msg::get_stats, msg::get_snapshot,
+                 msg::take_events, msg::shutdown, msg::advance,
+                 msg::transfer_done, rank_joined, rank_gone, rank_fenced,
+                 cache_gone, idle_plan, advance_on>;
 
 // -- the item in progress -----------------------------------------------------
 
@@ -83,11 +103,15 @@ struct lookup_phase {
   std::vector<std::size_t> searched;
   std::vector<core::search_query> queries;
   std::vector<promise_id> promises;
+  /// Searched rows whose requests have answered.
+  std::vector<bool> answered;
   std::size_t missing = 0;
 };
 
 struct allocate_phase {
   request_id request = 0;
+  /// The request has said what the load reads.
+  bool offered = false;
   token_count total = 0;
   job work;
 };
@@ -98,6 +122,7 @@ struct step_phase {
     request_id request = 0;
     bool offers = false;
     bool moves = false;
+    bool answered = false;
     msg::store_offer answer;
   };
 
@@ -153,6 +178,8 @@ struct scheduler_state {
   struct rank_seat {
     /// Null as soon as it is known to be down.
     gpu_worker_actor worker;
+    /// Null if it is known to be down, or ends with the worker.
+    caf::actor_addr device;
     incarnation_id incarnation = 0;
     std::uint64_t slots = 0;
     bool joined = false;
@@ -174,14 +201,33 @@ struct scheduler_state {
   void pump();
   /// Ends the item in progress.
   void done();
-  /// The phase that an answer belongs to, or null if it is none of ours (S12).
-  template <class Phase>
-  Phase* in_phase() {
-    auto* out = std::get_if<Phase>(&phase);
-    if (out == nullptr)
-      order_error("an answer came without a question");
-    return out;
+  /// Checks what must hold while no item is in progress (S2, S13).
+  void check_rest();
+  /// Takes a call of the engine into the queue.
+  template <class Call>
+  void take_call(Call& x) {
+    if (!calls.follows(x.ticket))
+      out_of_order_ticket("a call", x.ticket, calls.last());
+    push(std::move(x));
   }
+  template <class Answer>
+  void answer(Answer x) {
+    if (!answers.follows(x.ticket))
+      out_of_order_ticket("an answer", x.ticket, answers.last());
+    self->send(engine, std::move(x));
+  }
+  void out_of_order_ticket(const char* what, ticket_id ticket, ticket_id last);
+  /// The phase that an answer belongs to, or null if it is none of ours (S1).
+  template <class Phase>
+  Phase* in_phase(msg::turn_id of, const char* answer) {
+    auto* out = std::get_if<Phase>(&phase);
+    if (out != nullptr && of == turn)
+      return out;
+    unasked(of, answer);
+    return nullptr;
+  }
+  /// An answer that no question of this turn waits for; it is ignored.
+  void unasked(msg::turn_id of, const char* answer);
 
   // -- engine's calls (scheduler_calls.cpp) -----------------------------------
 
@@ -212,6 +258,8 @@ struct scheduler_state {
   void on(const msg::pool_report& x);
 
   void answer_lookup(lookup_phase& now);
+  /// @returns false if none of its questions is open
+  [[nodiscard]] bool take_keys(lookup_phase& now, msg::search_keys& x);
 
   // -- a step (scheduler_step.cpp) --------------------------------------------
 
@@ -236,6 +284,7 @@ struct scheduler_state {
   void invite(step_phase& now, request_id id, bool offers, bool moves);
   void invite_refused(step_phase& now);
   void ask_participants(step_phase& now);
+  void leave_out_given_up(msg::store_offer& answer);
   void ask_pool(step_phase& now);
   void settle_offer(step_phase& now, step_phase::participant& who,
                     core::store_grant& grant);
@@ -245,23 +294,40 @@ struct scheduler_state {
   void send_begin_step(const step_phase& now, std::vector<job> flushed_stores);
   [[nodiscard]] bool stores_paused();
 
+  // -- actors that die (scheduler_deaths.cpp) ---------------------------------
+
+  void on_down(const caf::actor_addr& who);
+
+  void lose_worker(rank_id rank);
+  void lose_device(const caf::actor_addr& who);
+  void start(rank_gone& x);
+  void start(rank_fenced& x);
+  void lose_cache();
+  void start(cache_gone& x);
+  void start_cache();
+  /// Answers in its place what the item in progress asked the cache manager.
+  void answer_for_cache();
+  void lose_request(request_id id, request_row& row);
+  /// Answers in its place what the item in progress asked a request.
+  void answer_for_request(request_id id);
+
   // -- jobs, ranks and time (scheduler_jobs.cpp) ------------------------------
 
   void start(msg::transfer_done& x);
   void start(rank_joined& x);
-  void start(rank_gone& x);
   void start(msg::advance& x);
   void start(advance_on& x);
 
   void on(msg::rolled_back& x);
   void on(const msg::ticked& x);
   void on_transfer(msg::transfer_done& x);
-  void on_down(const caf::actor_addr& worker);
   void on_timer();
 
   void settle(core::tracked_job& entry);
   void settle_store(core::tracked_job& entry);
   void settle_load(core::tracked_job& entry);
+  /// The last late copy of a settled job has ended.
+  void end_late_copies(job_id id);
   void finish_copies(core::tracked_job& entry);
   void fail_load(core::tracked_job& entry);
   void announce_load_end(core::tracked_job& entry);
@@ -269,12 +335,19 @@ struct scheduler_state {
   void roll_back(request_id id, group_id group, std::size_t chunk);
   void unwatch(const core::tracked_job& entry);
   void erase_job(job_id id);
+  /// The outcome of a job changes the pool and its request (S9, S11).
+  void take_effect(job_id id, bool ok);
   void tick_ranks(advance_phase& now);
   /// This rank has ticked, or never will.
   void rank_ticked(advance_phase& now, rank_id rank);
   void end_tick(advance_phase& now);
   void maybe_stopped();
   void arm_timer();
+  /// From now on it is noticed if a rank stays silent about a job.
+  void expect_reports(core::tracked_job& entry);
+  /// Asks ranks for reports that are long overdue: they may be lost.
+  void ask_for_reports();
+  [[nodiscard]] bool is_orphaned(job_id id, rank_id rank) const;
   [[nodiscard]] nanoseconds_t clock_now() const;
   [[nodiscard]] nanoseconds_t own_due() const;
 
@@ -284,8 +357,12 @@ struct scheduler_state {
   /// Every rank has joined and lives.
   [[nodiscard]] bool ranks_complete() const;
   void fail(ticket_id ticket, request_id id, ec code, std::string text);
-  void order_error(const std::string& what);
+  /// Ignores part of a call (R10).
+  void wrong_call(std::string_view kind, const std::string& detail = {}) {
+    order.breach(core::order_rule::call, kind, detail);
+  }
   void note_fresh(const std::vector<std::vector<block_id>>& blocks);
+  void take_fresh(block_id block);
   /// The latest progress lets it have something to store.
   [[nodiscard]] bool crosses_boundary(const request_row& row) const;
   void empty_tables(request_id id, request_row& row);
@@ -293,9 +370,37 @@ struct scheduler_state {
   void refresh_boundary(request_row& row);
   void drop_if_over(request_id id);
   void drop(request_id id);
-  void watch_full_blocks(const core::tracked_job& entry);
+  /// Blocks of sliding groups, or those of the others.
+  enum class blocks_of : bool { full, sliding };
+  template <class Function>
+  void for_each_block(const job& work, blocks_of which, Function fun) const {
+    for (const auto& row : work.rows)
+      if (shape->groups[row.key.group].sliding()
+          == (which == blocks_of::sliding))
+        for (auto block : row.blocks)
+          if (block != no_block)
+            fun(block);
+  }
+  void watch_blocks(const core::tracked_job& entry, blocks_of which);
   [[nodiscard]] std::vector<core::key_view> last_keys(const request_row* row,
                                                       job_id ending) const;
+  /// Without effect while there is no cache manager: a new one knows nothing of
+  /// what came before it.
+  template <class T>
+  void tell_cache(T x) {
+    if (cache)
+      self->send(cache, std::move(x));
+  }
+  /// For what is answered. To be called last: the answer may end the phase.
+  template <class T>
+  void ask_cache(T x) {
+    cache_asked = true;
+    cache_losses_in_a_row = 0;
+    if (cache)
+      self->send(cache, std::move(x));
+    else
+      answer_for_cache();
+  }
   /// One message object for all ranks: what they read is identical (S10).
   template <class T>
   void broadcast(T x) {
@@ -313,11 +418,17 @@ struct scheduler_state {
   std::shared_ptr<const core::layout> shape;
   options opts;
   const core::rules* rule = nullptr;
+  /// Null from its death to the turn of `cache_gone`.
   cache_manager_actor cache;
+  /// The item in progress waits for it.
+  bool cache_asked = false;
+  std::uint32_t cache_losses_in_a_row = 0;
   engine_actor engine;
 
   std::deque<scheduler_item> queue;
   scheduler_phase phase;
+  /// Of the item in progress.
+  msg::turn_id turn = 0;
   bool pumping = false;
 
   tsl::robin_map<request_id, std::unique_ptr<request_row>> rows;
@@ -325,6 +436,12 @@ struct scheduler_state {
   core::reuse_watch watch;
   core::sliding_index sliding;
   std::vector<rank_seat> ranks;
+  /// Devices that outlive their workers, and what they may still copy.
+  struct orphan {
+    caf::actor_addr device;
+    rank_fenced copies;
+  };
+  std::vector<orphan> orphans;
 
   /// The last step; zero before the first.
   step_id last_step = 0;
@@ -357,6 +474,8 @@ struct scheduler_state {
   nanoseconds_t now = 0;
   /// When `finishing` is planned without a step (S13).
   nanoseconds_t idle_due = never;
+  /// When silent ranks are asked; `never` only while no job is in flight.
+  nanoseconds_t reports_due = never;
   alarm wake_up;
 
   struct stop_call {
@@ -369,12 +488,21 @@ struct scheduler_state {
   std::uint64_t pool_slots = 0;
 
   stats counters;
-  std::set<std::string> logged_errors;
+
+  core::order_log order;
+  /// Without value if `options::order_checks` is off.
+  std::optional<core::scheduler_checks> checks;
+  core::ticket_order calls;
+  /// Without that of `shutdown`, which comes when it can.
+  core::ticket_order answers;
 };
 
 /// Decides what is loaded, stored and flushed (S10). Spawns one request actor
 /// per request. If a worker dies, its jobs fail, the engine is told, stores
-/// pause and lookups find nothing until a worker with its rank joins again.
+/// pause and lookups find nothing until a worker with its rank joins again. If
+/// a request actor dies, its request goes on without the cache. If the cache
+/// manager dies, another one is started, empty as after a reset. It ends with
+/// the scheduler.
 /// @param config Validated by the caller.
 scheduler_actor::behavior_type
 scheduler(scheduler_actor::stateful_pointer<scheduler_state> self,

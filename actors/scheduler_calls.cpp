@@ -68,7 +68,10 @@ void scheduler_state::start(msg::add& x) {
   row->actor = self->spawn(
     request, request_config{call.request, shape, rule, call.prompt_tokens},
     caf::actor_cast<scheduler_request_port>(self));
+  self->monitor(row->actor);
   refresh_boundary(*row);
+  if (checks)
+    checks->lives.added(call.request);
   rows.emplace(call.request, std::move(row));
 }
 
@@ -93,6 +96,9 @@ void scheduler_state::start(msg::extend& x) {
                 name_of(x.call.request)
                   + ": a prefix hash must not be empty, and token_ids must be "
                     "empty or name every token that the hashes cover");
+  row->hashes += x.call.hashes.size();
+  if (!row->actor)
+    return; // Nobody keeps them.
   auto& update = row->update;
   // Behind hashes without ids, ids would be taken for those of other tokens.
   if (update.token_ids.size()
@@ -103,7 +109,6 @@ void scheduler_state::start(msg::extend& x) {
                        x.call.hashes.end());
   if (x.call.first == 0)
     update.parent = x.call.parent;
-  row->hashes += x.call.hashes.size();
 }
 
 void scheduler_state::start(msg::outputs& x) {
@@ -111,8 +116,8 @@ void scheduler_state::start(msg::outputs& x) {
     auto* row = find(output.request);
     if (row == nullptr || !is_token_count(output.known)
         || !is_token_count(output.computed)) {
-      order_error("outputs name a request that is not tracked, or a number of "
-                  "tokens that is out of range");
+      wrong_call("outputs name a request that is not tracked, or a number of "
+                 "tokens that is out of range");
       continue;
     }
     // A later step may be planned already: what it computes stays scheduled.
@@ -144,6 +149,13 @@ void scheduler_state::start(msg::truncate& x) {
     row->next[g] = std::min(
       row->next[g],
       static_cast<std::size_t>(tokens / shape->groups[g].chunk_tokens));
+  // Behind the cut other chunks will be: they may be tried as often (R8).
+  std::erase_if(row->retries, [&](const auto& tried) {
+    const auto& [group, chunk] = tried.first;
+    return static_cast<token_count>(chunk + 1)
+           * shape->groups[group].chunk_tokens
+         > tokens;
+  });
   refresh_boundary(*row);
   // The blocks behind are written again: stores that read them end first.
   for (auto id : row->jobs) {
@@ -157,7 +169,8 @@ void scheduler_state::start(msg::truncate& x) {
         && std::any_of(work.rows.begin(), work.rows.end(), rewritten))
       leftover_flush.insert(id);
   }
-  self->send(row->actor, msg::shrink{std::exchange(row->update, {}), tokens});
+  if (row->actor)
+    self->send(row->actor, msg::shrink{std::exchange(row->update, {}), tokens});
 }
 
 void scheduler_state::start(msg::finish& x) {
@@ -182,8 +195,8 @@ void scheduler_state::start(msg::finish& x) {
   if (newly)
     await_plan(x.call.request, *row);
   else if (row != nullptr)
-    order_error("a request was finished twice");
-  self->send(engine, std::move(out));
+    wrong_call("a request was finished twice");
+  answer(std::move(out));
 }
 
 bool scheduler_state::take_ending(request_row& row, const finish_call& call) {
@@ -191,11 +204,9 @@ bool scheduler_state::take_ending(request_row& row, const finish_call& call) {
     return false;
   if (call.reason > finish_reason::ignored
       && call.reason != row.wish.ending) // R2
-    order_error(
-      "a request ended for reason "
-      + std::to_string(static_cast<int>(call.reason))
-      + ", which this version does not know; only its computed tokens "
-        "are stored");
+    wrong_call("a request ended for a reason that this version does not know; "
+               "only its computed tokens are stored",
+               "reason " + std::to_string(static_cast<int>(call.reason)));
   row.wish.ending = call.reason;
   row.wish.known = call.known;
   row.wish.computed = call.computed;
@@ -208,7 +219,7 @@ void scheduler_state::await_plan(request_id id, request_row& row) {
   release_promise(row);
   for (auto job : row.jobs)
     if (const auto& entry = *jobs.find(job); entry.work.kind == job_kind::store)
-      watch_full_blocks(entry);
+      watch_blocks(entry, blocks_of::full);
   finishing.push_back(id);
   if (opts.delivery != plan_delivery::direct)
     return; // Without a step there is no way to the ranks.
@@ -252,6 +263,8 @@ void scheduler_state::start(msg::lookup& x) {
     release_promise(row); // R11
     if (!row.jobs.empty()) {
       hit.ask_again = true; // PRE-02
+    } else if (!row.actor) {
+      row.local = row.hit_tokens = query.local;
     } else {
       row.local = query.local;
       auto ask = core::search_query{};
@@ -265,31 +278,46 @@ void scheduler_state::start(msg::lookup& x) {
       lookup.searched.push_back(lookup.hits.size());
       lookup.promises.push_back(ask.promise);
       lookup.queries.push_back(std::move(ask));
-      self->send(row.actor, msg::prepare_search{std::exchange(row.update, {})});
+      self->send(row.actor,
+                 msg::prepare_search{turn, std::exchange(row.update, {})});
     }
     lookup.hits.push_back(hit);
   }
   lookup.missing = lookup.searched.size();
+  lookup.answered.resize(lookup.missing);
   auto& current = phase.emplace<lookup_phase>(std::move(lookup));
   if (current.missing == 0)
     answer_lookup(current);
 }
 
 void scheduler_state::on(msg::search_keys& x) {
-  auto* lookup = in_phase<lookup_phase>();
+  auto* lookup = in_phase<lookup_phase>(x.turn, "search_keys");
   if (lookup == nullptr)
     return;
-  for (std::size_t i = 0; i < lookup->searched.size(); ++i)
-    if (lookup->rows[lookup->searched[i]].request == x.request)
-      lookup->queries[i].keys = std::move(x.keys);
+  if (!take_keys(*lookup, x))
+    return unasked(x.turn, "a second search_keys");
   if (--lookup->missing == 0)
-    self->send(cache, msg::search{std::move(lookup->queries)});
+    ask_cache(msg::search{turn, std::move(lookup->queries)});
+}
+
+bool scheduler_state::take_keys(lookup_phase& lookup, msg::search_keys& x) {
+  for (std::size_t i = 0; i < lookup.searched.size(); ++i) {
+    if (lookup.rows[lookup.searched[i]].request != x.request
+        || lookup.answered[i])
+      continue;
+    lookup.answered[i] = true;
+    lookup.queries[i].keys = std::move(x.keys);
+    return true;
+  }
+  return false;
 }
 
 void scheduler_state::on(msg::search_result& x) {
-  auto* lookup = in_phase<lookup_phase>();
+  auto* lookup = in_phase<lookup_phase>(x.turn, "search_result");
   if (lookup == nullptr)
     return;
+  if (lookup->missing > 0 || x.answers.size() != lookup->searched.size())
+    return unasked(x.turn, "search_result");
   for (std::size_t i = 0; i < lookup->searched.size(); ++i) {
     auto& hit = lookup->hits[lookup->searched[i]];
     const auto& answer = x.answers[i];
@@ -311,7 +339,7 @@ void scheduler_state::on(msg::search_result& x) {
 void scheduler_state::answer_lookup(lookup_phase& lookup) {
   for (const auto& hit : lookup.hits)
     counters.deferrals += hit.ask_again;
-  self->send(engine, lookup_answer{lookup.ticket, std::move(lookup.hits)});
+  answer(lookup_answer{lookup.ticket, std::move(lookup.hits)});
   done();
 }
 
@@ -356,40 +384,49 @@ void scheduler_state::start(msg::allocate& x) {
                 name_of(call.request)
                   + " has jobs in flight; look it up again first");
   note_fresh(call.blocks);
-  auto allocation = allocate_phase{};
+  auto& allocation = phase.emplace<allocate_phase>();
   allocation.request = call.request;
   allocation.total = row->local + call.external;
-  self->send(row->actor,
-             msg::plan_load{std::exchange(row->update, {}), allocation.total,
-                            std::move(call.blocks), std::move(call.hashed)});
-  phase = std::move(allocation);
+  if (row->actor)
+    self->send(row->actor,
+               msg::plan_load{turn, std::exchange(row->update, {}),
+                              allocation.total, std::move(call.blocks),
+                              std::move(call.hashed)});
+  else
+    answer_for_request(call.request);
 }
 
 void scheduler_state::on(msg::load_offer& x) {
-  auto* allocation = in_phase<allocate_phase>();
+  auto* allocation = in_phase<allocate_phase>(x.turn, "load_offer");
   if (allocation == nullptr)
     return;
+  if (allocation->offered || x.request != allocation->request)
+    return unasked(x.turn, "a second load_offer");
+  allocation->offered = true;
   auto& work = allocation->work;
   work.kind = job_kind::load;
   work.request = x.request;
   work.rows = std::move(x.rows);
   work.first_block = std::move(x.first_block);
   auto ask = msg::prepare_load{};
+  ask.turn = turn;
   ask.keys.reserve(work.rows.size());
   for (const auto& row : work.rows)
     ask.keys.push_back(row.key);
   ask.promise = std::exchange(find(x.request)->promise, 0);
-  self->send(cache, std::move(ask));
+  ask_cache(std::move(ask));
 }
 
 void scheduler_state::on(msg::load_prepared& x) {
-  auto* allocation = in_phase<allocate_phase>();
+  auto* allocation = in_phase<allocate_phase>(x.turn, "load_prepared");
   if (allocation == nullptr)
     return;
+  if (!allocation->offered)
+    return unasked(x.turn, "load_prepared");
   auto& row = *find(allocation->request);
   auto work = std::move(allocation->work);
   counters.load_jobs += 1;
-  if (x.grant.ok() && ranks_complete()) {
+  if (x.grant.ok() && ranks_complete() && !work.rows.empty()) {
     for (std::size_t i = 0; i < work.rows.size(); ++i)
       work.rows[i].slot = x.grant.slots[i];
     for (std::size_t g = 0; g < row.next.size(); ++g) {
@@ -398,20 +435,25 @@ void scheduler_state::on(msg::load_prepared& x) {
                                              / chunk); // Rounded up.
     }
     refresh_boundary(row);
-    const auto& entry = jobs.add(std::move(work));
+    auto& entry = jobs.add(std::move(work));
+    entry.local = row.local;
+    expect_reports(entry);
+    if (checks)
+      checks->job_started(entry.work);
     row.jobs.push_back(entry.work.id);
     waiting_loads.push_back(entry.work);
   } else {
     // R13: a load of what is not there fails at once; so does one that lacks a
-    // rank.
+    // rank, or whose request actor died.
     counters.failed_jobs += 1;
     auto failed = core::tracked_job{};
     failed.work = std::move(work);
     failed.work.id = jobs.skip_id();
     failed.first_failed_row = 0; // Nothing of it was copied.
+    failed.local = row.local;
     if (x.grant.ok())
-      self->send(cache, msg::complete_job{
-                          job_kind::load, failed.keys(), false, false, {}});
+      tell_cache(msg::complete_job{
+        turn, job_kind::load, failed.keys(), false, false, {}});
     fail_load(failed);
   }
   done();
@@ -421,22 +463,28 @@ void scheduler_state::on(msg::load_prepared& x) {
 
 void scheduler_state::start(msg::reset& x) {
   counters.resets += 1;
-  self->send(engine, call_done{x.ticket, forget_everything()});
+  if (!cache)
+    start_cache(); // It was given up.
+  answer(call_done{x.ticket, forget_everything()});
 }
 
 std::vector<job_id> scheduler_state::forget_everything() {
   auto out = std::vector<job_id>{};
   auto running = std::vector<slot_id>{};
+  const auto keep = rule->reset_keeps_running_slots; // R9
   for (const auto& [id, entry] : jobs.all()) {
     const auto slots = entry.slots();
     running.insert(running.end(), slots.begin(), slots.end());
+    jobs.find(id)->slots_kept = keep;
     if (!entry.settled && !entry.stale)
       out.push_back(id);
   }
   leftover_flush.insert(out.begin(), out.end());
   jobs.forget_all(); // S11
+  if (checks)
+    checks->reset(jobs.next_id());
   watch.clear();
-  self->send(cache, msg::reset_pool{std::move(running)});
+  tell_cache(msg::reset_pool{std::move(running), keep});
   auto over = std::vector<request_id>{};
   for (auto i = rows.begin(); i != rows.end(); ++i) {
     auto& row = *i.value();
@@ -449,8 +497,11 @@ std::vector<job_id> scheduler_state::forget_everything() {
     if (row.wish.ending)
       over.push_back(i.key());
   }
-  for (auto id : over)
+  for (auto id : over) {
+    if (checks)
+      checks->lives.forgotten(id);
     drop(id);
+  }
   finishing.clear();
   refused.clear();
   promises.clear();
@@ -460,16 +511,16 @@ std::vector<job_id> scheduler_state::forget_everything() {
 
 void scheduler_state::start(msg::get_stats& x) {
   phase = report_phase{x.ticket, false};
-  self->send(cache, msg::get_pool_report{});
+  ask_cache(msg::get_pool_report{turn});
 }
 
 void scheduler_state::start(msg::get_snapshot& x) {
   phase = report_phase{x.ticket, true};
-  self->send(cache, msg::get_pool_report{});
+  ask_cache(msg::get_pool_report{turn});
 }
 
 void scheduler_state::on(const msg::pool_report& x) {
-  auto* report = in_phase<report_phase>();
+  auto* report = in_phase<report_phase>(x.turn, "pool_report");
   if (report == nullptr)
     return;
   if (report->snapshot) {
@@ -487,9 +538,11 @@ void scheduler_state::on(const msg::pool_report& x) {
     out.free_slots = x.state.free;
     out.idle_chunks = x.state.evictable;
     out.writing_chunks = x.state.writing;
-    self->send(engine, std::move(out));
+    answer(std::move(out));
   } else {
     auto out = counters;
+    out.order_errors = order.total();
+    out.order_errors_by_rule = order.counts();
     out.tracked_requests = rows.size();
     out.jobs_in_flight = jobs.all().size();
     out.host_slots = x.slots;
@@ -503,21 +556,22 @@ void scheduler_state::on(const msg::pool_report& x) {
     out.stored_chunks = x.stored_chunks;
     out.loaded_chunks = x.loaded_chunks;
     out.evicted_chunks = x.evicted_chunks;
-    self->send(engine, stats_answer{report->ticket, out});
+    answer(stats_answer{report->ticket, out});
   }
   done();
 }
 
 void scheduler_state::start(msg::take_events& x) {
   phase = events_phase{x.ticket};
-  self->send(cache, msg::drain_events{});
+  ask_cache(msg::drain_events{turn});
 }
 
 void scheduler_state::on(msg::cache_events& x) {
-  if (const auto* events = in_phase<events_phase>(); events != nullptr) {
-    self->send(engine, events_answer{events->ticket, std::move(x.events)});
-    done();
-  }
+  const auto* events = in_phase<events_phase>(x.turn, "cache_events");
+  if (events == nullptr)
+    return;
+  answer(events_answer{events->ticket, std::move(x.events)});
+  done();
 }
 
 void scheduler_state::start(msg::shutdown& x) {

@@ -13,6 +13,21 @@
 
 namespace kvtide {
 
+namespace {
+
+std::string text_of(const msg::transfer_done& x) {
+  return "job " + std::to_string(x.job) + ", rank " + std::to_string(x.rank)
+       + ", incarnation " + std::to_string(x.incarnation);
+}
+
+/// A rank reports a job when it is late at the latest; as long again is for
+/// steps and connections that are slow.
+nanoseconds_t longest_silence(const options& opts) {
+  return 2 * std::chrono::nanoseconds{opts.job_deadline}.count();
+}
+
+} // namespace
+
 // -- reports ------------------------------------------------------------------
 
 void scheduler_state::on_transfer(msg::transfer_done& x) {
@@ -25,23 +40,37 @@ void scheduler_state::on_transfer(msg::transfer_done& x) {
 
 void scheduler_state::start(msg::transfer_done& x) {
   if (x.rank >= ranks.size() || ranks[x.rank].incarnation != x.incarnation)
-    return order_error("a report of another life of a rank came"); // S12
+    return order.breach(core::order_rule::s12,
+                        "a report of another life of a rank came", text_of(x));
   using effect = core::job_table::effect;
-  switch (jobs.report(x.job, x.rank, x.status, x.first_failed_row)) {
+  const auto what = jobs.report(x.job, x.rank, x.status, x.first_failed_row);
+  if (checks && what != effect::ignored)
+    checks->rank_reported(x.job, x.rank, x.status);
+  switch (what) {
     case effect::ignored:
-      return order_error("a report came twice, or for an unknown job"); // R10
+      return order.breach(core::order_rule::s9,
+                          "a report came twice, or for an unknown job", // R10
+                          text_of(x));
     case effect::counted:
       return;
     case effect::settled:
       return settle(*jobs.find(x.job));
     case effect::drained:
-      return finish_copies(*jobs.find(x.job));
+      return end_late_copies(x.job);
   }
+}
+
+void scheduler_state::end_late_copies(job_id id) {
+  if (checks)
+    checks->copies_ended(*jobs.find(id));
+  finish_copies(*jobs.find(id));
 }
 
 // -- outcomes -----------------------------------------------------------------
 
 void scheduler_state::settle(core::tracked_job& entry) {
+  if (checks)
+    checks->job_settled(entry);
   counters.failed_jobs += !entry.ok();
   if (entry.work.kind == job_kind::load)
     settle_load(entry);
@@ -57,24 +86,27 @@ void scheduler_state::settle_store(core::tracked_job& entry) {
     return;
   }
   unwatch(entry);
+  take_effect(id, entry.ok());
   auto out = msg::complete_job{};
+  out.turn = turn;
   out.kind = job_kind::store;
   out.keys = entry.keys();
   out.ok = entry.ok();
   out.still_copying = entry.late > 0;
   out.moved = last_keys(find(entry.work.request), id);
   slots_gained = true;
-  self->send(cache, std::move(out));
   if (entry.ok()) {
+    tell_cache(std::move(out));
     leave_request(entry);
     erase_job(id);
   } else {
-    phase = rollback_phase{id}; // The cache manager says who else it concerns.
+    phase = rollback_phase{id};
+    ask_cache(std::move(out)); // Whom else does it concern?
   }
 }
 
 void scheduler_state::on(msg::rolled_back& x) {
-  auto* rollback = in_phase<rollback_phase>();
+  auto* rollback = in_phase<rollback_phase>(x.turn, "rolled_back");
   if (rollback == nullptr)
     return;
   auto& entry = *jobs.find(rollback->id);
@@ -103,13 +135,15 @@ void scheduler_state::roll_back(request_id id, group_id group,
 void scheduler_state::settle_load(core::tracked_job& entry) {
   const auto id = entry.work.id;
   if (entry.late == 0 && !entry.stale) {
+    take_effect(id, entry.ok());
     auto out = msg::complete_job{};
+    out.turn = turn;
     out.kind = job_kind::load;
     out.keys = entry.keys();
     out.ok = entry.ok();
     out.moved = last_keys(find(entry.work.request), id);
     slots_gained = true;
-    self->send(cache, std::move(out));
+    tell_cache(std::move(out));
   }
   announce_load_end(entry);
   if (!entry.stale)
@@ -144,7 +178,7 @@ void scheduler_state::fail_load(core::tracked_job& entry) {
   out.blocks = entry.blocks();
   out.use_new_blocks = entry.late > 0;
   // R8: a window that lacks a part is of no use, so all goes where one slides.
-  const auto local = row != nullptr ? row->local : 0;
+  const auto local = entry.local; // The row may know of a later lookup.
   const auto& rows_ = entry.work.rows;
   out.first_bad_token = local;
   if (!shape->any_sliding) {
@@ -159,6 +193,7 @@ void scheduler_state::fail_load(core::tracked_job& entry) {
                           : std::max(out.first_bad_token, local);
   }
   if (row != nullptr && !entry.stale) {
+    take_effect(entry.work.id, false);
     for (std::size_t g = 0; g < row->next.size(); ++g)
       row->next[g] = std::min(
         row->next[g], static_cast<std::size_t>(
@@ -172,15 +207,16 @@ void scheduler_state::finish_copies(core::tracked_job& entry) {
   // No copy of this job touches anything any more.
   const auto id = entry.work.id;
   if (entry.stale || entry.work.kind == job_kind::store) {
-    // Reference rules kept none back at the reset.
-    if (!entry.stale || rule->reset_keeps_running_slots) // R9
-      self->send(cache, msg::release_slots{entry.slots()});
+    if (!entry.stale || entry.slots_kept)
+      tell_cache(msg::release_slots{entry.slots()});
   } else {
+    take_effect(id, false);
     auto out = msg::complete_job{};
+    out.turn = turn;
     out.kind = job_kind::load;
     out.keys = entry.keys();
     out.ok = false;
-    self->send(cache, std::move(out));
+    tell_cache(std::move(out));
   }
   slots_gained = true;
   if (entry.blocks_held)
@@ -204,7 +240,14 @@ void scheduler_state::unwatch(const core::tracked_job& entry) {
       watch.remove(block, entry.work.id);
 }
 
+void scheduler_state::take_effect(job_id id, bool ok) {
+  if (checks)
+    checks->outcomes.took_effect(id, ok);
+}
+
 void scheduler_state::erase_job(job_id id) {
+  if (checks)
+    checks->outcomes.erased(id);
   jobs.erase(id);
   maybe_stopped();
 }
@@ -218,15 +261,33 @@ void scheduler_state::start(rank_joined& x) {
       && ranks[rank].worker == x.worker)
     return; // Its memory is registered again; its host pool was there all
             // along.
+  if (rank < ranks.size() && ranks[rank].alive
+      && ranks[rank].incarnation < x.ready.incarnation) {
+    // A later life ends the one before, even if that is still to be heard of.
+    auto ended = std::vector<scheduler_item>{};
+    ended.push_back(rank_gone{rank, ranks[rank].incarnation});
+    ended.push_back(std::move(x));
+    return push_front(std::move(ended));
+  }
   if (rank >= ranks.size() || ranks[rank].alive)
-    return order_error("a worker joined as a rank that does not exist or is "
-                       "taken");
+    return wrong_call(
+      "a worker joined as a rank that does not exist or is taken",
+      "rank " + std::to_string(rank));
   auto& seat = ranks[rank];
   if (x.ready.slots < pool_slots)
-    return order_error("a worker came back with fewer slots than the pool has");
+    return wrong_call("a worker came back with fewer slots than the pool has",
+                      "rank " + std::to_string(rank));
   const auto is_back = seat.joined;
-  seat = {x.worker, x.ready.incarnation, x.ready.slots, true, true};
+  seat.worker = x.worker;
+  seat.device = nullptr;
+  seat.incarnation = x.ready.incarnation;
+  seat.slots = x.ready.slots;
+  seat.joined = seat.alive = true;
   self->monitor(seat.worker);
+  if (x.ready.device) {
+    seat.device = x.ready.device->address();
+    self->monitor(x.ready.device);
+  }
   if (is_back) {
     // Its host pool is gone with its old life; no published chunk is whole.
     forget_everything();
@@ -237,48 +298,8 @@ void scheduler_state::start(rank_joined& x) {
   pool_slots = ranks.front().slots; // AGG-04: what every rank has.
   for (const auto& other : ranks)
     pool_slots = std::min(pool_slots, other.slots);
-  self->send(cache, msg::open_pool{pool_slots});
+  tell_cache(msg::open_pool{pool_slots});
   slots_gained = true; // Requests that came before the ranks were refused.
-}
-
-void scheduler_state::start(rank_gone& x) {
-  auto& seat = ranks[x.rank];
-  if (!seat.alive || seat.incarnation != x.incarnation)
-    return;
-  seat.alive = false;
-  self->send(engine, rank_lost{x.rank, x.incarnation});
-  // Fenced off: nothing of this rank runs any more.
-  auto reports = std::vector<scheduler_item>{};
-  for (const auto& [id, entry] : jobs.all()) {
-    using state = core::tracked_job::rank_state;
-    const auto now_ = entry.ranks[x.rank];
-    if (now_ != state::ended)
-      reports.push_back(msg::transfer_done{
-        id, x.rank, x.incarnation,
-        now_ == state::late ? job_status::drained : job_status::failed, 0});
-  }
-  // No rank has heard of these, and none may: whoever takes this rank's place
-  // has another host pool.
-  for (const auto& work : std::exchange(waiting_loads, {}))
-    for (rank_id r = 0; r < ranks.size(); ++r)
-      if (r != x.rank)
-        reports.push_back(msg::transfer_done{work.id, r, ranks[r].incarnation,
-                                             job_status::failed, 0});
-  push_front(std::move(reports));
-}
-
-void scheduler_state::on_down(const caf::actor_addr& worker) {
-  for (rank_id r = 0; r < ranks.size(); ++r) {
-    auto& seat = ranks[r];
-    if (!seat.worker || seat.worker.address() != worker)
-      continue;
-    seat.worker = nullptr;
-    push(rank_gone{r, seat.incarnation});
-    // It answers no more; the item in progress must not wait for it.
-    if (auto* tick = std::get_if<advance_phase>(&phase); tick != nullptr)
-      rank_ticked(*tick, r);
-    return;
-  }
 }
 
 // -- time ---------------------------------------------------------------------
@@ -291,7 +312,7 @@ nanoseconds_t scheduler_state::clock_now() const {
 
 nanoseconds_t scheduler_state::own_due() const {
   const auto idle = finishing.empty() ? never : idle_due;
-  return std::min(idle, stopping ? stopping->deadline : never);
+  return std::min({idle, reports_due, stopping ? stopping->deadline : never});
 }
 
 void scheduler_state::arm_timer() {
@@ -305,8 +326,55 @@ void scheduler_state::on_timer() {
   wake_up.rang();
   if (!finishing.empty() && idle_due <= clock_now())
     push(idle_plan{});
+  if (reports_due <= clock_now())
+    ask_for_reports();
   maybe_stopped();
   arm_timer();
+}
+
+void scheduler_state::expect_reports(core::tracked_job& entry) {
+  entry.asked = clock_now();
+  if (reports_due != never)
+    return;
+  reports_due = later_by(entry.asked, longest_silence(opts));
+  arm_timer();
+}
+
+void scheduler_state::ask_for_reports() {
+  const auto moment = clock_now();
+  const auto patience = longest_silence(opts);
+  auto asks = std::vector<msg::report_again>(ranks.size());
+  reports_due = never;
+  for (const auto& [id, known] : jobs.all()) {
+    auto& entry = *jobs.find(id);
+    if (later_by(entry.asked, patience) <= moment) {
+      entry.asked = moment;
+      using state = core::tracked_job::rank_state;
+      for (rank_id r = 0; r < ranks.size(); ++r) {
+        if (entry.ranks[r] == state::silent)
+          asks[r].silent.push_back(id);
+        else if (entry.ranks[r] == state::late && !is_orphaned(id, r))
+          asks[r].late.push_back(id);
+      }
+    }
+    reports_due = std::min(reports_due, later_by(entry.asked, patience));
+  }
+  // Loads that no step has delivered yet are nobody's fault.
+  for (const auto& work : waiting_loads)
+    for (auto& ask : asks)
+      std::erase(ask.silent, work.id);
+  for (rank_id r = 0; r < ranks.size(); ++r)
+    if (ranks[r].worker && !(asks[r].silent.empty() && asks[r].late.empty()))
+      self->send(ranks[r].worker, std::move(asks[r]));
+}
+
+/// Another life of the rank may still copy it, of which this one knows nothing.
+bool scheduler_state::is_orphaned(job_id id, rank_id rank) const {
+  return std::any_of(orphans.begin(), orphans.end(), [&](const orphan& x) {
+    const auto& ids = x.copies.jobs;
+    return x.copies.rank == rank
+        && std::find(ids.begin(), ids.end(), id) != ids.end();
+  });
 }
 
 void scheduler_state::maybe_stopped() {
@@ -354,12 +422,15 @@ void scheduler_state::tick_ranks(advance_phase& tick) {
 }
 
 void scheduler_state::on(const msg::ticked& x) {
-  auto* tick = in_phase<advance_phase>();
-  if (tick == nullptr)
-    return;
-  if (x.rank >= ranks.size() || ranks[x.rank].incarnation != x.incarnation
+  auto* tick = std::get_if<advance_phase>(&phase);
+  if (tick == nullptr || x.rank >= ranks.size()
+      || ranks[x.rank].incarnation != x.incarnation
       || tick->awaited.count(x.rank) == 0)
-    return order_error("a rank answered a tick twice, or in another life");
+    return order.breach(core::order_rule::s12,
+                        "a rank answered a tick unasked or twice, or in "
+                        "another life",
+                        "rank " + std::to_string(x.rank) + ", incarnation "
+                          + std::to_string(x.incarnation));
   tick->next_due = std::min(tick->next_due, x.next_due);
   rank_ticked(*tick, x.rank);
 }
@@ -385,9 +456,13 @@ void scheduler_state::end_tick(advance_phase& tick) {
     push_front(std::move(items));
     return done();
   }
+  if (reports_due <= now) {
+    ask_for_reports();
+    return tick_ranks(tick); // The answers come before those to the tick.
+  }
   maybe_stopped();
   if (now >= tick.target) {
-    self->send(engine, call_done{tick.ticket, {}});
+    answer(call_done{tick.ticket, {}});
     return done();
   }
   now = std::clamp(tick.next_due, now, tick.target);

@@ -33,6 +33,11 @@ std::vector<std::uint32_t> first_blocks(const std::vector<job_row>& rows,
   return out;
 }
 
+std::string name_of(step_id step, request_id request) {
+  return "step " + std::to_string(step) + ", request "
+       + std::to_string(request);
+}
+
 } // namespace
 
 // -- what the engine says -----------------------------------------------------
@@ -81,7 +86,7 @@ void scheduler_state::ignore_unusable(step_call& call) {
   const auto again = [&](request_id id) {
     if (named.insert(id).second)
       return false;
-    order_error("a step names a request twice");
+    wrong_call("a step names a request twice", name_of(last_step, id));
     return true;
   };
   std::erase_if(call.preempted, [&](request_id id) {
@@ -90,12 +95,16 @@ void scheduler_state::ignore_unusable(step_call& call) {
   std::erase_if(call.rows, [&](const step_row& row) {
     return again(row.request) || !usable(row);
   });
+  // A request may end in the step that preempts it.
+  for (auto id : call.preempted)
+    named.erase(id);
   std::erase_if(call.finished, [&](const finish_call& tail) {
     const auto* row = find(tail.request);
     if (again(tail.request) || row == nullptr || row->closed)
       return true; // Untracked ones may be named (SCHEMA 4.4).
     if (!row->wish.ending)
-      order_error("a step names a request as finished that is not");
+      wrong_call("a step names a request as finished that is not",
+                 name_of(last_step, tail.request));
     return !row->wish.ending;
   });
 }
@@ -103,8 +112,8 @@ void scheduler_state::ignore_unusable(step_call& call) {
 bool scheduler_state::usable(const step_row& row) {
   auto* known = find(row.request);
   if (known == nullptr || known->wish.ending) {
-    order_error("a step schedules a request that is not tracked or has "
-                "finished");
+    wrong_call("a step schedules a request that is not tracked or has finished",
+               name_of(last_step, row.request));
     return false;
   }
   const auto lists = row.new_blocks.size();
@@ -115,8 +124,16 @@ bool scheduler_state::usable(const step_row& row) {
       && is_token_count(row.known)
       && (lists == 0 || lists == shape->groups.size()))
     return true;
-  order_error("a step schedules a request that is still loading, or a row of "
-              "it is malformed");
+  if (loads)
+    order.breach(core::order_rule::s7,
+                 "a step schedules a request that is "
+                 "still loading",
+                 name_of(last_step, row.request)
+                   + " came before the outcome "
+                     "of job "
+                   + std::to_string(known->jobs.front()));
+  else
+    wrong_call("a step has a malformed row", name_of(last_step, row.request));
   // Its new blocks are not taken, so later ones have no place.
   empty_tables(row.request, *known);
   return false;
@@ -128,8 +145,9 @@ scheduler_state::take_tails(const std::vector<finish_call>& tails) {
   auto out = std::vector<request_id>{};
   for (const auto& tail : tails) {
     if (!take_ending(*find(tail.request), tail))
-      order_error("a step ends a request with a number of tokens that is out "
-                  "of range");
+      wrong_call("a step ends a request with a number of tokens that is out of "
+                 "range",
+                 name_of(last_step, tail.request));
     out.push_back(tail.request);
   }
   for (auto id : std::exchange(finishing, {}))
@@ -164,11 +182,12 @@ void scheduler_state::take_row(const step_row& row) {
     release_promise(known);            // R11
     known.has_table = true;
   }
-  if (row.new_blocks.empty())
+  if (row.new_blocks.empty() || !known.actor)
     return;
   if (!known.has_table)
-    return order_error("a running request has new blocks, but no block table "
-                       "to put them behind; schedule it as fresh or resumed");
+    return wrong_call("a running request has new blocks, but no block table to "
+                      "put them behind; schedule it as fresh or resumed",
+                      name_of(last_step, row.request));
   auto& appended = known.update.appended;
   appended.resize(shape->groups.size());
   for (group_id g = 0; g < row.new_blocks.size(); ++g) {
@@ -255,9 +274,11 @@ void scheduler_state::invite_finished(step_phase& step) {
 
 void scheduler_state::invite(step_phase& step, request_id id, bool offers,
                              bool moves) {
+  if (!find(id)->actor)
+    return;
   const auto [i, is_new] = step.place.emplace(id, step.participants.size());
   if (is_new)
-    step.participants.push_back({id, offers, moves, {}});
+    step.participants.push_back({id, offers, moves, false, {}});
   else
     step.participants[i->second].moves |= moves;
 }
@@ -276,25 +297,53 @@ void scheduler_state::ask_participants(step_phase& step) {
     auto& row = *find(who.request);
     const auto wanted
       = who.offers ? core::wanted_tokens(row.wish, *rule) : token_count{0};
-    self->send(row.actor,
-               msg::plan_store{step.plan.step, std::exchange(row.update, {}),
-                               wanted, row.next});
+    self->send(row.actor, msg::plan_store{turn, std::exchange(row.update, {}),
+                                          wanted, row.next});
   }
   if (step.missing == 0)
     end_step(step);
 }
 
 void scheduler_state::on(msg::store_offer& x) {
-  auto* step = in_phase<step_phase>();
+  auto* step = in_phase<step_phase>(x.turn, "store_offer");
   if (step == nullptr)
     return;
-  step->participants[step->place.at(x.offer.request)].answer = std::move(x);
+  const auto place = step->place.find(x.offer.request);
+  if (place == step->place.end() || step->participants[place->second].answered)
+    return unasked(x.turn, "a second store_offer");
+  auto& who = step->participants[place->second];
+  who.answered = true;
+  who.answer = std::move(x);
+  leave_out_given_up(who.answer);
   if (--step->missing == 0)
     ask_pool(*step);
 }
 
+/// R8: a chunk that failed too often is not stored for this request, also where
+/// an earlier one that failed later brings it up again.
+void scheduler_state::leave_out_given_up(msg::store_offer& answer) {
+  const auto& retries = find(answer.offer.request)->retries;
+  if (retries.empty())
+    return;
+  auto& candidates = answer.offer.candidates;
+  auto kept = std::size_t{0};
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    const auto found
+      = retries.find({candidates[i].key.group, candidates[i].chunk});
+    if (found != retries.end() && found->second > opts.store_retries)
+      continue;
+    if (kept != i) {
+      candidates[kept] = std::move(candidates[i]);
+      answer.blocks[kept] = std::move(answer.blocks[i]);
+    }
+    ++kept;
+  }
+  candidates.resize(kept);
+  answer.blocks.resize(kept);
+}
+
 void scheduler_state::ask_pool(step_phase& step) {
-  auto ask = msg::prepare_stores{step.plan.step, {}, {}};
+  auto ask = msg::prepare_stores{turn, {}, {}};
   const auto paused = stores_paused();
   for (std::size_t i = 0; i < step.participants.size(); ++i) {
     auto& who = step.participants[i];
@@ -320,13 +369,15 @@ void scheduler_state::ask_pool(step_phase& step) {
   }
   if (ask.moved.empty() && ask.offers.empty())
     return end_step(step);
-  self->send(cache, std::move(ask));
+  ask_cache(std::move(ask));
 }
 
 void scheduler_state::on(msg::stores_prepared& x) {
-  auto* step = in_phase<step_phase>();
+  auto* step = in_phase<step_phase>(x.turn, "stores_prepared");
   if (step == nullptr)
     return;
+  if (step->missing > 0 || x.grants.size() != step->offered.size())
+    return unasked(x.turn, "stores_prepared");
   for (std::size_t i = 0; i < step->offered.size(); ++i)
     settle_offer(*step, step->participants[step->offered[i]], x.grants[i]);
   end_step(*step);
@@ -368,24 +419,22 @@ void scheduler_state::make_store(step_phase& step, step_phase::participant& who,
                          std::move(who.answer.blocks[accepted.candidate])});
   }
   work.first_block = first_blocks(work.rows, *shape);
-  const auto& entry = jobs.add(std::move(work));
+  auto& entry = jobs.add(std::move(work));
+  expect_reports(entry);
+  if (checks)
+    checks->job_started(entry.work);
   const auto id = entry.work.id;
   auto& row = *find(who.request);
   row.jobs.push_back(id);
   counters.store_jobs += 1;
-  for (const auto& r : entry.work.rows)
-    if (shape->groups[r.key.group].sliding())
-      for (auto block : r.blocks)
-        if (block != no_block)
-          watch.add(block, id);
+  watch_blocks(entry, blocks_of::sliding);
   if (row.wish.ending) {
     // Its blocks are free already, and may be somebody's in this very step.
-    watch_full_blocks(entry);
-    for (const auto& r : entry.work.rows)
-      if (!shape->groups[r.key.group].sliding())
-        for (auto block : r.blocks)
-          if (block != no_block && fresh.count(block) > 0)
-            step.flush.insert(id); // FEN-01
+    watch_blocks(entry, blocks_of::full);
+    for_each_block(entry.work, blocks_of::full, [&](block_id block) {
+      if (fresh.count(block) > 0)
+        step.flush.insert(id); // FEN-01
+    });
   }
   step.plan.stores.push_back(entry.work);
 }
@@ -408,7 +457,8 @@ void scheduler_state::send_begin_step(const step_phase& step,
   broadcast(msg::begin_step{step.plan.step,
                             step.plan.loads,
                             std::move(flushed_stores),
-                            {step.flush.begin(), step.flush.end()}});
+                            {step.flush.begin(), step.flush.end()},
+                            jobs.settled_below()});
 }
 
 void scheduler_state::end_step(step_phase& step) {
@@ -421,15 +471,18 @@ void scheduler_state::end_step(step_phase& step) {
     (now_ ? flushed : deferred.jobs).push_back(work);
   }
   if (!step.idle && opts.delivery == plan_delivery::by_engine)
-    plan.bytes = encode_plan(
-      self->system(), {plan.step, plan.loads, std::move(flushed), plan.flush},
-      deferred);
+    plan.bytes = encode_plan(self->system(),
+                             {plan.step, plan.loads, std::move(flushed),
+                              plan.flush, jobs.settled_below()},
+                             deferred);
   else if (step.begin_late)
     send_begin_step(step, std::move(flushed));
   if (!deferred.jobs.empty() && (step.idle || plan.bytes.empty()))
     broadcast(std::move(deferred));
   for (auto id : step.finished) {
     find(id)->closed = true;
+    if (checks)
+      checks->lives.planned(id);
     drop_if_over(id);
   }
   counters.flushed_jobs += plan.flush.size();
@@ -437,7 +490,7 @@ void scheduler_state::end_step(step_phase& step) {
   if (!step.idle) {
     fresh.clear();
     leftover_flush.clear();
-    self->send(engine, std::move(plan));
+    answer(std::move(plan));
   }
   done();
   maybe_stopped();

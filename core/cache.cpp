@@ -57,7 +57,8 @@ cache::prepare_stores(std::span<const store_offer> offers) {
   out.reserve(offers.size());
   for (const auto& offer : offers) {
     out.push_back(pool_.prepare_store(offer));
-    if (!pool_.recency_per_admission() && !out.back().accepted.empty()) {
+    if (!pool_.recency_per_admission() && !out.back().accepted.empty()
+        && !offer.keys.empty()) {
       search_.begin(offer.keys);
       touch(offer.keys, offer.hit_tokens);
     }
@@ -93,8 +94,8 @@ void cache::move_to_newest(std::span<const key_view> keys) {
       pool_.move_to_newest(view[at - 1]);
 }
 
-void cache::reset(std::span<const slot_id> running) {
-  pool_.reset(running);
+void cache::reset(std::span<const slot_id> running, bool keep_running) {
+  pool_.reset(running, keep_running);
 }
 
 bool cache::release_slots(std::span<const slot_id> slots) {

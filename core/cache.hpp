@@ -103,8 +103,9 @@ public:
   /// (R12). Does nothing under reference rules.
   void move_to_newest(std::span<const key_view> keys);
 
-  /// Forgets everything; `running` are the slots of jobs in flight (R9).
-  void reset(std::span<const slot_id> running);
+  /// Forgets everything; `running` are the slots of jobs in flight, which stay
+  /// out of use if `keep_running` (R9).
+  void reset(std::span<const slot_id> running, bool keep_running = true);
 
   /// @returns whether a slot became free
   bool release_slots(std::span<const slot_id> slots);

@@ -29,7 +29,6 @@ std::optional<chunk_key> parent_of(const store_offer& offer,
 host_pool::host_pool(const config& cfg, const rules& rule)
   : leading_part_(rule.store_leading_part),
     recency_per_admission_(rule.recency_per_admission),
-    keep_running_slots_(rule.reset_keeps_running_slots),
     store_threshold_(cfg.store_threshold), chunk_tokens_(cfg.chunk_tokens),
     index_(entries_), allocator_(cfg.slots) {
   if (cfg.policy == eviction_policy::arc)
@@ -346,7 +345,7 @@ bool host_pool::release(promise_id promise) {
 
 // -- the whole ----------------------------------------------------------------
 
-void host_pool::reset(std::span<const slot_id> running) {
+void host_pool::reset(std::span<const slot_id> running, bool keep_running) {
   index_.clear();
   order_->clear();
   entries_.clear();
@@ -356,7 +355,7 @@ void host_pool::reset(std::span<const slot_id> running) {
   idle_ = 0;
   writing_ = 0;
   held_ = 0;
-  if (keep_running_slots_) // R9
+  if (keep_running)
     allocator_.restart(running);
   else
     allocator_.clear();

@@ -135,9 +135,9 @@ public:
   // -- the whole --------------------------------------------------------------
 
   /// Forgets entries, counts, promises and free slots. Slots in `running` (a
-  /// copy may still touch them) stay out of use until `release_slots`, except
-  /// under reference rules, which hand them out again (R9, S8).
-  void reset(std::span<const slot_id> running);
+  /// copy may still touch them) stay out of use until `release_slots`. Without
+  /// `keep_running` all are handed out again, as reference rules want (R9, S8).
+  void reset(std::span<const slot_id> running, bool keep_running = true);
 
   /// The last copy that could touch these slots has ended. Slots that are not
   /// out of use are ignored.
@@ -192,7 +192,6 @@ private:
 
   bool leading_part_ = false;
   bool recency_per_admission_ = false;
-  bool keep_running_slots_ = false;
   std::uint32_t store_threshold_ = 1;
   std::vector<token_count> chunk_tokens_;
   entry_table entries_;

@@ -27,8 +27,9 @@ public:
   [[nodiscard]] bool take(job_id id);
 
   /// False for an id above all that were seen: nobody can wait for it (S4).
+  /// Before the first one, an id may be of an earlier life of the rank.
   [[nodiscard]] bool may_be_known(job_id id) const noexcept {
-    return highest_ && id <= *highest_;
+    return !highest_ || id <= *highest_;
   }
 
 private:

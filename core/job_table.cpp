@@ -86,6 +86,14 @@ job_table::effect job_table::report(job_id id, rank_id rank, job_status status,
   return effect::settled;
 }
 
+job_id job_table::settled_below() const noexcept {
+  // What is settled and still here waits for late copies, of which few exist.
+  for (const auto& [id, entry] : jobs_)
+    if (!entry.settled)
+      return id;
+  return next_id_;
+}
+
 void job_table::forget_all() {
   for (auto& [id, entry] : jobs_)
     entry.stale = true;

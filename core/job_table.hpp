@@ -27,12 +27,18 @@ struct tracked_job {
   std::uint32_t missing = 0;
   /// Ranks on which a copy may still run although its deadline has passed.
   std::uint32_t late = 0;
+  /// Of a load: tokens that the device had without it.
+  token_count local = 0;
   /// The first row that is not complete on some rank.
   std::uint32_t first_failed_row = no_row;
   /// From before the last reset: changes nothing but its slots (S11).
   bool stale = false;
+  /// A reset kept its slots out of use for it (R9).
+  bool slots_kept = false;
   /// Has its outcome (S9); kept only for its late ranks.
   bool settled = false;
+  /// When it was planned, or its ranks were asked last.
+  nanoseconds_t asked = 0;
   /// The engine was told that a load's blocks stay reserved.
   bool blocks_held = false;
 
@@ -92,6 +98,9 @@ public:
 
   /// Makes all jobs stale (S11).
   void forget_all();
+
+  /// All jobs below this id have an outcome.
+  [[nodiscard]] job_id settled_below() const noexcept;
 
   /// Jobs in ascending order.
   [[nodiscard]] const std::map<job_id, tracked_job>& all() const noexcept {

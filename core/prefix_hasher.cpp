@@ -16,8 +16,8 @@ XXH128_canonical_t digest(const std::vector<unsigned char>& parent,
   auto input = parent;
   for (const auto token : tokens)
     for (auto shift = 0; shift < 32; shift += 8)
-      input.push_back(static_cast<unsigned char>(
-        static_cast<std::uint32_t>(token) >> shift));
+      input.push_back(
+        static_cast<unsigned char>(static_cast<std::uint32_t>(token) >> shift));
   auto out = XXH128_canonical_t{};
   XXH128_canonicalFromHash(&out, XXH3_128bits(input.data(), input.size()));
   return out;

@@ -19,8 +19,7 @@ std::size_t divide_up(token_count x, token_count y) noexcept {
 
 request_book::request_book(std::shared_ptr<const layout> shape,
                            const rules& rule, token_count prompt_tokens)
-  : shape_(std::move(shape)), rule_(&rule),
-    prompt_(prompt_tokens) {
+  : shape_(std::move(shape)), rule_(&rule), prompt_(prompt_tokens) {
   groups_.reserve(shape_->groups.size());
   for (group_id g = 0; g < shape_->groups.size(); ++g)
     groups_.push_back({key_list{g, shape_->model}, {}});

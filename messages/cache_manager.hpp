@@ -2,12 +2,13 @@
 
 /// @file
 /// What the cache manager understands. Only the scheduler speaks to it, so that
-/// one path gives one order.
+/// one path gives one order. Answers carry the turn of their question.
 
 #pragma once
 
 #include "core/cache.hpp"
 #include "messages/fwd.hpp"
+#include "messages/turn.hpp"
 
 #include <caf/replies_to.hpp>
 #include <caf/typed_actor.hpp>
@@ -24,13 +25,14 @@ struct open_pool {
 
 /// One query per request of a lookup. Answered by `search_result`.
 struct search {
+  turn_id turn = 0;
   std::vector<core::search_query> queries;
 };
 
 /// All that a step wants from the pool, in canonical order. Answered by
 /// `stores_prepared`.
 struct prepare_stores {
-  step_id step = 0;
+  turn_id turn = 0;
   /// Keys of requests that were preempted or have finished: moved to the newest
   /// end before the offers are looked at (R12).
   std::vector<std::vector<core::key_view>> moved;
@@ -39,6 +41,7 @@ struct prepare_stores {
 
 /// Answered by `load_prepared`.
 struct prepare_load {
+  turn_id turn = 0;
   std::vector<chunk_key> keys;
   /// Ends with this call; zero for none.
   promise_id promise = 0;
@@ -46,6 +49,7 @@ struct prepare_load {
 
 /// A job has its outcome. A failed store is answered by `rolled_back`.
 struct complete_job {
+  turn_id turn = 0;
   job_kind kind = job_kind::store;
   std::vector<chunk_key> keys;
   bool ok = true;
@@ -67,13 +71,19 @@ struct release_slots {
 struct reset_pool {
   /// Slots that copies in flight may touch (R9).
   std::vector<slot_id> running;
+  /// They stay out of use until `release_slots`.
+  bool keep_running = true;
 };
 
 /// Answered by `cache_events`.
-struct drain_events {};
+struct drain_events {
+  turn_id turn = 0;
+};
 
 /// Answered by `pool_report`.
-struct get_pool_report {};
+struct get_pool_report {
+  turn_id turn = 0;
+};
 
 /// Asks for the state of single keys; counts as a use of each. Answered by
 /// `key_states`.

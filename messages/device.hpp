@@ -11,6 +11,7 @@
 #include <caf/replies_to.hpp>
 #include <caf/typed_actor.hpp>
 
+#include <optional>
 #include <vector>
 
 namespace kvtide::msg {
@@ -31,6 +32,8 @@ struct submit_jobs {
   std::vector<job_id> after;
   /// Compute that must have ended before any of `jobs` starts (S6).
   compute_events events;
+  /// The step whose compute that is; none before the first has ended.
+  std::optional<step_id> computed = std::nullopt;
 };
 
 /// Asks for what compute of `step` must wait for. A job that is not in flight
@@ -38,6 +41,9 @@ struct submit_jobs {
 struct make_fence {
   step_id step = 0;
   std::vector<job_id> jobs;
+  /// Jobs up to this one that were not submitted never will be: the worker has
+  /// ended them by itself.
+  std::optional<job_id> skipped = std::nullopt;
 };
 
 /// Simulated time moves to `now`. Answered by `device_ticked` after everything

@@ -79,11 +79,14 @@ struct register_kv;
 struct unregister_kv;
 struct await_step;
 struct end_step;
+struct get_rank_stats;
 struct memory_registered;
 struct memory_unregistered;
 struct copy_done;
 struct fence_made;
 struct device_ticked;
+struct device_breach;
+struct report_again;
 
 // device
 struct register_memory;
@@ -92,6 +95,10 @@ struct submit_jobs;
 struct make_fence;
 struct device_tick;
 struct device_woke;
+
+// ports
+struct watch_scheduler;
+struct watch_rank;
 
 } // namespace kvtide::msg
 
@@ -105,6 +112,7 @@ CAF_BEGIN_TYPE_ID_BLOCK(kvtide_wire, caf::first_custom_type_id)
   CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::worker_ready))
   CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::transfer_done))
   CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::ticked))
+  CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::report_again))
 CAF_END_TYPE_ID_BLOCK(kvtide_wire)
 
 // What never leaves its process: these carry pointers, or have no reason to.
@@ -186,6 +194,12 @@ CAF_BEGIN_TYPE_ID_BLOCK(kvtide_local, caf::id_block::kvtide_wire::end)
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::kv_unregistered))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::step_ready))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::rank_failed))
+  CAF_ADD_TYPE_ID(kvtide_local, (kvtide::rank_stats))
+  CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::get_rank_stats))
+  CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::device_breach))
+  CAF_ADD_TYPE_ID(kvtide_local, (kvtide::cache_lost))
+  CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::watch_scheduler))
+  CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::watch_rank))
 CAF_END_TYPE_ID_BLOCK(kvtide_local)
 
 // clang-format on
@@ -207,3 +221,5 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::kv_registered)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::kv_unregistered)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::step_ready)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::rank_failed)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::rank_stats)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::cache_lost)

@@ -6,6 +6,7 @@
 
 #pragma once
 
+#include "core/order_log.hpp"
 #include "messages/fwd.hpp"
 #include "messages/inspect.hpp"
 #include "messages/timer.hpp"
@@ -29,12 +30,14 @@ struct begin_step {
   std::vector<job> flushed_stores;
   /// Jobs that must have ended before compute of the step writes (S5).
   std::vector<job_id> flush;
+  /// Nobody asks any more how jobs below this id ended.
+  job_id settled_below = 0;
 };
 
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, begin_step& x) {
   return f(caf::meta::type_name("begin_step"), x.step, x.loads,
-           x.flushed_stores, x.flush);
+           x.flushed_stores, x.flush, x.settled_below);
 }
 
 /// Stores that were planned in a step and are submitted at the start of the
@@ -47,6 +50,20 @@ struct stores {
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, stores& x) {
   return f(caf::meta::type_name("stores"), x.step, x.jobs);
+}
+
+/// Nothing was heard of these jobs for long: their reports may be lost. Those
+/// that have ended are reported again; those that were never heard of fail.
+struct report_again {
+  /// Without any report.
+  std::vector<job_id> silent;
+  /// Reported late, and not drained since.
+  std::vector<job_id> late;
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, report_again& x) {
+  return f(caf::meta::type_name("report_again"), x.silent, x.late);
 }
 
 /// Simulated time moves to `now`. Answered by `ticked`.
@@ -80,6 +97,9 @@ struct end_step {
   step_id step = 0;
   compute_events events;
 };
+
+/// Answered by `rank_stats`.
+struct get_rank_stats {};
 
 // -- from the device ----------------------------------------------------------
 
@@ -116,17 +136,25 @@ struct device_ticked {
   nanoseconds_t next_due = 0;
 };
 
+/// The device was asked for something in an order that S1 to S13 exclude. It
+/// has told of it; the worker counts for both.
+struct device_breach {
+  core::order_rule rule = core::order_rule::call;
+};
+
 } // namespace kvtide::msg
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::register_kv)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::unregister_kv)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::await_step)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::end_step)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::get_rank_stats)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::memory_registered)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::memory_unregistered)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::copy_done)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::fence_made)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::device_ticked)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::device_breach)
 
 namespace kvtide {
 
@@ -134,14 +162,16 @@ namespace kvtide {
 using gpu_worker_actor = caf::typed_actor<
   // From the scheduler.
   caf::reacts_to<msg::begin_step>, caf::reacts_to<msg::stores>,
-  caf::reacts_to<msg::tick>,
+  caf::reacts_to<msg::tick>, caf::reacts_to<msg::report_again>,
   // From the rank side.
   caf::reacts_to<msg::register_kv>, caf::reacts_to<msg::unregister_kv>,
   caf::reacts_to<msg::await_step>, caf::reacts_to<msg::end_step>,
+  caf::reacts_to<msg::get_rank_stats>,
   // From the device.
   caf::reacts_to<msg::memory_registered>,
   caf::reacts_to<msg::memory_unregistered>, caf::reacts_to<msg::copy_done>,
   caf::reacts_to<msg::fence_made>, caf::reacts_to<msg::device_ticked>,
+  caf::reacts_to<msg::device_breach>,
   // From itself.
   caf::reacts_to<msg::timer>>;
 

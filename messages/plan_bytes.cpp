@@ -19,7 +19,7 @@ namespace {
 
 // Version byte, then a checksum of the rest, low byte first, then the messages
 // as CAF writes them.
-constexpr char version = 1;
+constexpr char version = 2;
 constexpr std::size_t checksum_bytes = 8;
 constexpr std::size_t header_bytes = 1 + checksum_bytes;
 

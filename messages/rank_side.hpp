@@ -15,6 +15,7 @@ namespace kvtide {
 using rank_side_actor
   = caf::typed_actor<caf::reacts_to<kv_registered>,
                      caf::reacts_to<kv_unregistered>,
-                     caf::reacts_to<step_ready>, caf::reacts_to<rank_failed>>;
+                     caf::reacts_to<step_ready>, caf::reacts_to<rank_failed>,
+                     caf::reacts_to<rank_stats>>;
 
 } // namespace kvtide

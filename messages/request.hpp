@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// What a request understands. Only the scheduler speaks to it.
+/// What a request understands. Only the scheduler speaks to it. Answers carry
+/// the turn of their question.
 
 #pragma once
 
 #include "core/request_update.hpp"
 #include "messages/fwd.hpp"
+#include "messages/turn.hpp"
 
 #include <caf/replies_to.hpp>
 #include <caf/typed_actor.hpp>
@@ -18,13 +20,14 @@ namespace kvtide::msg {
 
 /// Asks for the keys to search. Answered by `search_keys`.
 struct prepare_search {
+  turn_id turn = 0;
   core::request_update update;
 };
 
 /// Asks what can be stored below the wanted number of tokens. Answered by
 /// `store_offer`.
 struct plan_store {
-  step_id step = 0;
+  turn_id turn = 0;
   core::request_update update;
   /// The intent, see core/store_intent.hpp.
   token_count wanted = 0;
@@ -34,6 +37,7 @@ struct plan_store {
 
 /// Asks which chunks a load has to read. Answered by `load_offer`.
 struct plan_load {
+  turn_id turn = 0;
   core::request_update update;
   /// Tokens that will be there after the load.
   token_count total = 0;

@@ -11,7 +11,9 @@
 #include "messages/fwd.hpp"
 #include "messages/inspect.hpp"
 #include "messages/timer.hpp"
+#include "messages/turn.hpp"
 
+#include <caf/actor_control_block.hpp>
 #include <caf/meta/type_name.hpp>
 #include <caf/replies_to.hpp>
 #include <caf/typed_actor.hpp>
@@ -110,12 +112,14 @@ struct worker_ready {
   rank_id rank = 0;
   incarnation_id incarnation = 0;
   std::uint64_t slots = 0;
+  /// Makes its copies. Null if these end with the sender.
+  caf::strong_actor_ptr device{};
 };
 
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, worker_ready& x) {
-  return f(caf::meta::type_name("worker_ready"), x.rank, x.incarnation,
-           x.slots);
+  return f(caf::meta::type_name("worker_ready"), x.rank, x.incarnation, x.slots,
+           x.device);
 }
 
 /// A job ended on one rank. Nothing else comes from a worker (S10).
@@ -151,12 +155,14 @@ typename Inspector::result_type inspect(Inspector& f, ticked& x) {
 
 /// Answers `prepare_search`.
 struct search_keys {
+  turn_id turn = 0;
   request_id request = 0;
   std::vector<core::key_view> keys;
 };
 
 /// Answers `plan_store`.
 struct store_offer {
+  turn_id turn = 0;
   /// `offer.keys` is always filled; `offer.candidates` may be empty.
   core::store_offer offer;
   /// The blocks of each candidate, in their order.
@@ -167,6 +173,7 @@ struct store_offer {
 
 /// Answers `plan_load`.
 struct load_offer {
+  turn_id turn = 0;
   request_id request = 0;
   /// Slots are not known yet.
   std::vector<job_row> rows;
@@ -177,32 +184,37 @@ struct load_offer {
 
 /// Answers `search`, one per query.
 struct search_result {
+  turn_id turn = 0;
   std::vector<core::search_answer> answers;
 };
 
 /// Answers `prepare_stores`, one per offer.
 struct stores_prepared {
-  step_id step = 0;
+  turn_id turn = 0;
   std::vector<core::store_grant> grants;
 };
 
 /// Answers `prepare_load`.
 struct load_prepared {
+  turn_id turn = 0;
   core::load_grant grant;
 };
 
 /// Answers `complete_job` for a failed store: chunks that others had skipped.
 struct rolled_back {
+  turn_id turn = 0;
   std::vector<core::chunk_ref> skipped;
 };
 
 /// Answers `drain_events`.
 struct cache_events {
+  turn_id turn = 0;
   std::vector<cache_event> events;
 };
 
 /// Answers `get_pool_report`.
 struct pool_report {
+  turn_id turn = 0;
   core::pool_state state;
   std::uint64_t slots = 0;
   std::uint64_t evicted_chunks = 0;

@@ -11,6 +11,7 @@
 #include "kvtide/ids.hpp"
 #include "kvtide/job.hpp"
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <variant>
@@ -97,6 +98,15 @@ struct stats {
   std::uint64_t resets = 0;
   /// Violations of the protocol or of S1-S13 that were counted and ignored.
   std::uint64_t order_errors = 0;
+  /// The same by rule: index 0 counts wrong calls and reports of the engine and
+  /// the ranks (R10), index n breaches of Sn. What a rank counts itself is in
+  /// its `rank_stats`.
+  std::array<std::uint64_t, 14> order_errors_by_rule{};
+  /// Requests that go on without the cache, as their actor died.
+  std::uint64_t lost_requests = 0;
+  /// Times the host pool's book was lost, see `cache_lost`. The counts of
+  /// stored, loaded and evicted chunks begin again then.
+  std::uint64_t lost_caches = 0;
 };
 
 /// Answers `get_stats`.
@@ -159,6 +169,17 @@ struct rank_back {
   incarnation_id incarnation = 0;
 };
 
+/// The host pool's book was lost and starts again, empty. As after a reset,
+/// jobs in flight still end, and requests store again from their first chunk.
+struct cache_lost {};
+
+/// The actor that decides everything has died. No call without an answer gets
+/// one any more, and later calls are `call_failed`. Running copies end. Destroy
+/// the runtime and start another one.
+struct runtime_lost {
+  error reason;
+};
+
 /// New stores are refused until jobs in flight end; nothing else changes.
 struct overload {
   std::uint64_t jobs_in_flight = 0;
@@ -168,7 +189,8 @@ struct overload {
 using engine_event
   = std::variant<lookup_answer, step_plan, finish_answer, stats_answer,
                  events_answer, call_done, call_failed, load_done, load_failed,
-                 blocks_released, rank_lost, rank_back, overload>;
+                 blocks_released, rank_lost, rank_back, overload, cache_lost,
+                 runtime_lost>;
 
 /// What compute of a step waits for on one rank.
 struct fence {
@@ -194,7 +216,9 @@ struct kv_registered {
   error reason;
 };
 
-/// Answers `rank::unregister_kv`: no copy can touch the memory any more.
+/// Answers `rank::unregister_kv`: no copy can touch the memory any more. Also
+/// comes unasked when a rank has died, behind `rank_failed` with
+/// `ec::rank_unavailable`: from then on `runtime::restart_rank` works.
 struct kv_unregistered {
   rank_id rank = 0;
 };
@@ -206,14 +230,28 @@ struct step_ready {
   fence wait_for;
 };
 
-/// A call of the rank side that had no effect.
+/// A call of the rank side that had no effect, or with `ec::rank_unavailable`
+/// the end of the rank: no `step_ready` comes any more.
 struct rank_failed {
   rank_id rank = 0;
   error reason;
 };
 
+/// Answers `rank::get_stats`. Counters of this rank since its start, its device
+/// included.
+struct rank_stats {
+  rank_id rank = 0;
+  /// As `stats::order_errors`, of what this rank saw.
+  std::uint64_t order_errors = 0;
+  /// As `stats::order_errors_by_rule`.
+  std::array<std::uint64_t, 14> order_errors_by_rule{};
+  /// Jobs that missed their deadline.
+  std::uint64_t late_jobs = 0;
+  std::uint64_t failed_jobs = 0;
+};
+
 /// Everything that `rank::poll` can return.
-using rank_event
-  = std::variant<kv_registered, kv_unregistered, step_ready, rank_failed>;
+using rank_event = std::variant<kv_registered, kv_unregistered, step_ready,
+                                rank_failed, rank_stats>;
 
 } // namespace kvtide

@@ -16,8 +16,8 @@
 
 namespace kvtide {
 
-/// A new request, of at most `max_tokens` tokens. Fails with `ec::duplicate_request` while one with the same id
-/// is tracked.
+/// A new request, of at most `max_tokens` tokens. Fails with
+/// `ec::duplicate_request` while one with the same id is tracked.
 struct add_request {
   request_id request = 0;
   token_count prompt_tokens = 0;
@@ -99,8 +99,8 @@ struct step_row {
   token_count known = 0;
 };
 
-/// The end of a request. Without effect if a number is out of range. Its blocks may be reused at once, except those that
-/// the answer names.
+/// The end of a request. Without effect if a number is out of range. Its blocks
+/// may be reused at once, except those that the answer names.
 struct finish_call {
   request_id request = 0;
   finish_reason reason = finish_reason::stop;

@@ -67,6 +67,18 @@ enum class plan_delivery : std::uint8_t {
   by_engine,
 };
 
+/// What happens when messages arrive in an order that S1 to S13 exclude.
+enum class order_checks : std::uint8_t {
+  /// Only what the runtime has to notice in order to ignore it is counted.
+  off,
+  /// Everything is checked; a breach is counted, and logged once per kind. The
+  /// default: it costs next to nothing.
+  count,
+  /// As `count`, but a breach of S1 to S13 is logged and ends the process. For
+  /// an embedder's own debug builds; wrong calls never end it.
+  fatal,
+};
+
 /// Configures one runtime. Read once by `runtime::start`, not kept.
 struct options {
   /// KV groups in order. At least one.
@@ -136,6 +148,8 @@ struct options {
   /// Host devices only: bytes per second in each direction; zero means as fast
   /// as the memory is (`host`), or at once (`host_virtual`).
   std::uint64_t copy_bytes_per_second = 0;
+
+  kvtide::order_checks order_checks = kvtide::order_checks::count;
 
   /// Threads that run the actors, at least 1.
   std::uint32_t actor_threads = 1;

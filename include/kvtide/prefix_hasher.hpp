@@ -11,9 +11,10 @@
 
 namespace kvtide {
 
-/// Makes prefix hashes for engines that have none: each covers `tokens_per_hash`
-/// tokens and, through its predecessor, all tokens before them (XXH3, 128 bits).
-/// Equal prefixes under equal salts give equal hashes, in every process.
+/// Makes prefix hashes for engines that have none: each covers
+/// `tokens_per_hash` tokens and, through its predecessor, all tokens before
+/// them (XXH3, 128 bits). Equal prefixes under equal salts give equal hashes,
+/// in every process.
 ///
 /// XXH3 is fast and not cryptographic: where tenants must not be able to make
 /// two prompts collide on purpose, give each a secret salt, or bring hashes of

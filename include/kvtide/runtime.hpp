@@ -20,6 +20,7 @@
 namespace kvtide {
 
 class rank;
+struct runtime_access;
 
 /// Owns the actors, the devices and the host pools.
 ///
@@ -96,12 +97,20 @@ public:
 
   // -- the rank side ----------------------------------------------------------
 
+  /// Starts a rank of this process again that has died: after `rank_failed` with
+  /// `ec::rank_unavailable` and the `kv_unregistered` behind it. Its
+  /// `register_kv` comes next. Takes effect at once.
+  /// @returns `ec::out_of_order` if the rank lives or one of its copies runs,
+  ///          `ec::shutting_down` if the scheduler is gone
+  [[nodiscard]] error restart_rank(rank_id id);
+
   /// The rank side of a rank in this process, to be used by the thread that
   /// enqueues its compute. Valid while the runtime lives.
   /// @pre `id < options::ranks`
   [[nodiscard]] rank& local_rank(rank_id id);
 
 private:
+  friend struct runtime_access; // For tests.
   struct impl;
   explicit runtime(std::unique_ptr<impl> ptr) noexcept;
   std::unique_ptr<impl> impl_;
@@ -135,6 +144,9 @@ public:
   ///               on `host_virtual` simulated moments in nanoseconds.
   void end_step(step_id step, compute_events events);
 
+  /// Answered by `rank_stats`.
+  void get_stats();
+
   /// Only with `device_kind::host`: a handle for `end_step`, to be given to
   /// `complete_event` exactly once, from any thread.
   [[nodiscard]] std::uint64_t make_event();
@@ -146,6 +158,7 @@ public:
 
 private:
   friend class runtime;
+  friend struct runtime_access; // For tests.
   struct impl;
   explicit rank(std::unique_ptr<impl> ptr) noexcept;
   std::unique_ptr<impl> impl_;

@@ -95,7 +95,7 @@ protected:
 
   static msg::complete_job done(job_kind kind, const std::string& text,
                                 bool ok = true) {
-    return {kind, keys(text), ok, false, {}};
+    return {0, kind, keys(text), ok, false, {}};
   }
 
   static msg::search search(const std::string& text, token_count known,
@@ -104,7 +104,7 @@ protected:
     query.keys = {view(text)};
     query.known = known;
     query.promise = promise;
-    return {{query}};
+    return {0, {query}};
   }
 
   std::optional<token_count> hit(const std::string& text) {
@@ -139,7 +139,7 @@ TEST_F(CacheManager, AnswersOneGrantPerOffer) {
   tell(msg::open_pool{3});
   tell(msg::prepare_stores{5, {}, {offer(1, "ab"), offer(2, "xy")}});
   ASSERT_EQ(log.stores.size(), 1u);
-  EXPECT_EQ(log.stores[0].step, 5u);
+  EXPECT_EQ(log.stores[0].turn, 5u);
   ASSERT_EQ(log.stores[0].grants.size(), 2u);
   EXPECT_EQ(log.stores[0].grants[0].accepted.size(), 2u);
   EXPECT_EQ(log.stores[0].grants[1].accepted.size(), 1u);
@@ -185,7 +185,7 @@ TEST_F(CacheManager, SaysWhoSkippedAStoreThatFailed) {
 TEST_F(CacheManager, PinsWhatALoadReads) {
   tell(msg::open_pool{2});
   store("ab");
-  tell(msg::prepare_load{keys("ab"), 0});
+  tell(msg::prepare_load{0, keys("ab"), 0});
   EXPECT_TRUE(log.loads.at(0).grant.ok());
   EXPECT_EQ(log.loads[0].grant.slots.size(), 2u);
   EXPECT_EQ(state().evictable, 0u);
@@ -199,7 +199,7 @@ TEST_F(CacheManager, PinsWhatALoadReads) {
 TEST_F(CacheManager, NamesTheFirstKeyThatIsAbsent) {
   tell(msg::open_pool{2});
   store("a");
-  tell(msg::prepare_load{keys("ab"), 0});
+  tell(msg::prepare_load{0, keys("ab"), 0});
   EXPECT_EQ(log.loads.at(0).grant.absent, 1u);
   EXPECT_EQ(state().evictable, 1u) << "nothing is pinned";
 }
@@ -215,7 +215,7 @@ TEST_F(CacheManager, HoldsAPromiseUntilItEnds) {
   tell(msg::release_promise{3});
   EXPECT_EQ(state().held, 0u);
   tell(search("ab", 9, 5));
-  tell(msg::prepare_load{keys("ab"), 5});
+  tell(msg::prepare_load{0, keys("ab"), 5});
   EXPECT_EQ(state().held, 0u) << "the load took its place";
   EXPECT_EQ(log.report.state.busy, 2u);
 }

@@ -2,6 +2,7 @@
 
 #include "actors/device.hpp"
 #include "tests/support/actor_fixture.hpp"
+#include "tests/support/breach_ear.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -46,6 +47,7 @@ fake_worker(gpu_worker_actor::stateful_pointer<fake_state>, worker_log* log) {
     [](const msg::unregister_kv&) {},
     [](const msg::await_step&) {},
     [](const msg::end_step&) {},
+    [](const msg::get_rank_stats&) {},
     [=](const msg::memory_registered& x) {
       log->heard.emplace_back("registered");
       log->registered.push_back(x);
@@ -66,6 +68,10 @@ fake_worker(gpu_worker_actor::stateful_pointer<fake_state>, worker_log* log) {
       log->heard.emplace_back("ticked");
       log->ticks.push_back(x);
     },
+    [=](const msg::device_breach& x) {
+      log->heard.push_back("breach of " + core::to_string(x.rule));
+    },
+    [](const msg::report_again&) {},
     [](const msg::timer&) {},
   };
 }
@@ -130,6 +136,7 @@ protected:
     config.blocks_per_chunk = 2;
     config.host_bytes = 4 * 2 * block_bytes;
     config.latency = 100ns;
+    config.on_breach = ear.listener();
   }
 
   void start() {
@@ -159,6 +166,7 @@ protected:
 
   rank_memory gpu;
   worker_log log;
+  test::breach_ear ear;
   device_config config;
   gpu_worker_actor worker;
   device_actor uut;
@@ -322,10 +330,11 @@ TEST_F(Device, PassesAFailedCopyOn) {
 }
 
 TEST_F(Device, ReportsAJobThatWasHandedOverTwiceOnce) {
+  ear.expect();
   start();
   ask(msg::submit_jobs{{store(1, 0, 1, 2), store(1, 0, 1, 2)}, {}, {}});
   tick(1'000);
-  EXPECT_THAT(take_heard(), ElementsAre("done 1", "ticked"));
+  EXPECT_THAT(take_heard(), ElementsAre("breach of S4", "done 1", "ticked"));
 }
 
 TEST_F(Device, FailsJobsWithoutMemory) {
@@ -373,8 +382,8 @@ TEST_F(Device, S5LoadStartsAfterTheJobsItWaitsFor) {
 TEST_F(Device, S5FenceNamesTheMomentAtWhichItsJobsHaveEnded) {
   start();
   ask(msg::submit_jobs{{store(1, 0, 1, 2)}, {}, {500}});
-  ask(msg::make_fence{4, {1, 9}});
-  ask(msg::make_fence{5, {9}});
+  ask(msg::make_fence{4, {1, 0}});
+  ask(msg::make_fence{5, {0}});
   world.run();
   ASSERT_EQ(log.fences.size(), 2u);
   EXPECT_EQ(log.fences[0].step, 4u);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#include "actors/alive.hpp"
 #include "actors/gpu_worker.hpp"
 #include "messages/plan_bytes.hpp"
 #include "tests/support/actor_fixture.hpp"
+#include "tests/support/breach_ear.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -51,6 +53,7 @@ struct rank_log {
   std::size_t unregistered = 0;
   std::vector<step_ready> ready;
   std::vector<rank_failed> failures;
+  std::vector<rank_stats> stats;
 };
 
 rank_side_actor::behavior_type
@@ -60,6 +63,7 @@ fake_rank_side(rank_side_actor::stateful_pointer<fake_state>, rank_log* log) {
     [=](const kv_unregistered&) { ++log->unregistered; },
     [=](const step_ready& x) { log->ready.push_back(x); },
     [=](const rank_failed& x) { log->failures.push_back(x); },
+    [=](const rank_stats& x) { log->stats.push_back(x); },
   };
 }
 
@@ -159,6 +163,7 @@ protected:
     config.model_fingerprint = "model";
     memory.rank = 3;
     memory.model_fingerprint = "model";
+    config.on_breach = ear.listener();
   }
 
   /// With memory registered.
@@ -171,8 +176,8 @@ protected:
 
   void spawn() {
     target = world.spawn(fake_device, &asked);
-    uut = world.spawn(gpu_worker, config, target,
-                      world.spawn(fake_scheduler, &told),
+    boss = world.spawn(fake_scheduler, &told);
+    uut = world.spawn(gpu_worker, config, target, boss,
                       world.spawn(fake_rank_side, &rank));
   }
 
@@ -217,12 +222,14 @@ protected:
     return test::state_of<gpu_worker_state>(uut);
   }
 
+  test::breach_ear ear;
   gpu_worker_config config;
   kv_memory memory;
   scheduler_log told;
   rank_log rank;
   device_log asked;
   device_actor target;
+  scheduler_worker_port boss;
   gpu_worker_actor uut;
 };
 
@@ -362,29 +369,40 @@ TEST_F(GpuWorker, S4WaitsForAJobThatIsDoneAlready) {
   tell(msg::copy_done{1, true, 0, {}});
   tell(begin(2, {}, {}, {1}));
   EXPECT_THAT(take_asked(), ElementsAre("submit 1", "fence 1"));
-  EXPECT_EQ(state().order_errors, 0u);
+  EXPECT_EQ(state().order.total(), 0u);
 }
 
 TEST_F(GpuWorker, S4HandsEachJobOverOnce) {
+  ear.expect();
   start();
   run_step(begin(1, {1}));
   tell(stores(1, {2, 2}));
-  EXPECT_EQ(state().order_errors, 1u);
+  EXPECT_EQ(state().order.total(), 1u);
   tell(begin(2, {1, 3}, {2}));
-  EXPECT_EQ(state().order_errors, 3u);
+  EXPECT_EQ(state().order.total(), 3u);
   EXPECT_THAT(take_asked(), ElementsAre("submit 1", "submit 2", "submit 3"));
 }
 
 TEST_F(GpuWorker, S4DropsAFlushIdThatWasNeverPlanned) {
+  ear.expect();
   start();
   run_step(begin(1, {1}));
   tell(begin(2, {}, {}, {5}));
-  EXPECT_EQ(state().order_errors, 1u);
+  EXPECT_EQ(state().order.total(), 1u);
   EXPECT_THAT(take_ready(), ElementsAre(1, 2));
   tell(msg::end_step{2, {}});
   tell(begin(3, {}, {}, {1, 6}));
-  EXPECT_EQ(state().order_errors, 2u);
+  EXPECT_EQ(state().order.total(), 2u);
   EXPECT_THAT(take_asked(), ElementsAre("submit 1", "fence 1"));
+}
+
+TEST_F(GpuWorker, S4WaitsForNothingThatAnEarlierLifeOfItsRankHeardOf) {
+  start();
+  tell(begin(7, {}, {}, {4, 5}));
+  tell(msg::fence_made{7, {}});
+  tell(msg::end_step{7, {}});
+  tell(begin(8, {6}, {}, {4}));
+  EXPECT_EQ(state().order.total(), 0u);
 }
 
 TEST_F(GpuWorker, S4SafeRulesDropALoadOfTheSameStepFromTheFlush) {
@@ -394,6 +412,7 @@ TEST_F(GpuWorker, S4SafeRulesDropALoadOfTheSameStepFromTheFlush) {
   tell(begin(2, {2, 3}, {}, {1, 2, 3}));
   EXPECT_THAT(take_asked(),
               ElementsAre("submit 1", "fence 1", "submit 2 3 after 1"));
+  tell(msg::copy_done{1, true, 0, {}});
   tell(msg::fence_made{2, {}});
   tell(msg::end_step{2, {}});
   tell(begin(3, {4}, {}, {4}));
@@ -470,6 +489,7 @@ TEST_F(GpuWorker, S5LoadsStartBehindTheFlushedJobs) {
 }
 
 TEST_F(GpuWorker, S5ComputeMustNotBeEnqueuedBeforeTheFenceIsKnown) {
+  ear.expect();
   start();
   run_step(begin(1, {}, {1}));
   tell(begin(2, {}, {}, {1}));
@@ -513,7 +533,7 @@ TEST_F(GpuWorker, S6HoldsSeveralPlansAndTheirStoresInOrder) {
   tell(msg::end_step{7, {}});
   tell(begin(8));
   EXPECT_THAT(take_asked(), ElementsAre("submit 5"));
-  EXPECT_EQ(state().order_errors, 0u);
+  EXPECT_EQ(state().order.total(), 0u);
 }
 
 TEST_F(GpuWorker, S6EveryCopyWaitsForTheComputeThatWasEnqueuedLast) {
@@ -528,23 +548,26 @@ TEST_F(GpuWorker, S6EveryCopyWaitsForTheComputeThatWasEnqueuedLast) {
 // -- S9 -----------------------------------------------------------------------
 
 TEST_F(GpuWorker, S9ReportsEachJobOnceWithItsFirstFailedRow) {
+  ear.expect();
   start();
   run_step(begin(1, {1, 2}));
   tell(msg::copy_done{2, false, 4, "broken"});
   tell(msg::copy_done{1, true, 0, {}});
   tell(msg::copy_done{1, true, 0, {}});
   EXPECT_THAT(take_reports(), ElementsAre("2 failed from 4", "1 done"));
-  EXPECT_EQ(state().order_errors, 1u);
+  EXPECT_EQ(state().order.total(), 1u);
 }
 
 TEST_F(GpuWorker, S9IgnoresTheEndOfAJobThatItNeverSaw) {
+  ear.expect();
   start();
   tell(msg::copy_done{9, true, 0, {}});
   EXPECT_THAT(take_reports(), IsEmpty());
-  EXPECT_EQ(state().order_errors, 1u);
+  EXPECT_EQ(state().order.total(), 1u);
 }
 
 TEST_F(GpuWorker, S9ReportsALateJobOnceAndItsEndOnce) {
+  ear.expect();
   start();
   run_step(begin(1, {1, 2}));
   world.advance(999ms);
@@ -572,10 +595,119 @@ TEST_F(GpuWorker, S9FailsWhatIsInFlightWhenTheDeviceGoes) {
   EXPECT_THAT(take_ready(), ElementsAre(2));
   ASSERT_EQ(rank.failures.size(), 1u);
   EXPECT_EQ(rank.failures[0].reason.code, ec::device_failure);
+  // The scheduler hears that the rank is lost.
+  EXPECT_FALSE(is_alive(uut));
+}
+
+TEST_F(GpuWorker, AnswersRegistrationsWhenTheDeviceGoes) {
+  spawn();
+  tell(msg::register_kv{memory});
+  world.kill(target);
+  ASSERT_EQ(rank.registered.size(), 1u);
+  EXPECT_EQ(rank.registered[0].reason.code, ec::device_failure);
+  EXPECT_FALSE(is_alive(uut));
+  start();
+  tell(msg::unregister_kv{});
+  world.kill(target);
+  EXPECT_EQ(rank.unregistered, 1u);
+  EXPECT_FALSE(is_alive(uut));
+}
+
+// -- without a scheduler ------------------------------------------------------
+
+TEST_F(GpuWorker, LetsCopiesEndAndQuitsWhenTheSchedulerGoes) {
+  start();
+  run_step(begin(1, {1, 2}));
+  tell(stores(1, {3}));
+  tell(begin(2, {4}, {}, {1}));
+  tell(begin(3, {5}));
+  take_asked();
+  take_ready();
+  world.kill(boss);
+  ASSERT_EQ(rank.failures.size(), 1u);
+  EXPECT_EQ(rank.failures[0].reason.code, ec::shutting_down);
+  tell(msg::copy_done{1, true, 0, {}});
+  tell(msg::fence_made{2, {}});
+  EXPECT_THAT(take_ready(), ElementsAre(2)) << "its compute may go on";
   tell(msg::end_step{2, {}});
-  tell(begin(3, {4}, {}, {1}));
-  EXPECT_THAT(take_reports(), ElementsAre("4 failed"));
-  EXPECT_THAT(take_ready(), ElementsAre(3));
+  tell(msg::await_step{3, {}});
+  EXPECT_EQ(rank.failures.size(), 2u) << "no plan will come";
+  EXPECT_THAT(take_asked(), IsEmpty());
+  for (const auto id : {2, 3})
+    tell(msg::copy_done{static_cast<job_id>(id), true, 0, {}});
+  EXPECT_TRUE(is_alive(uut));
+  tell(msg::copy_done{4, true, 0, {}});
+  EXPECT_FALSE(is_alive(uut));
+}
+
+TEST_F(GpuWorker, QuitsAtOnceWithoutASchedulerIfNothingRuns) {
+  start();
+  run_step(begin(1));
+  tell(stores(1, {1}));
+  world.kill(boss);
+  EXPECT_FALSE(is_alive(uut));
+  EXPECT_THAT(take_asked(), IsEmpty());
+}
+
+TEST_F(GpuWorker, AnswersRegistrationsWithoutAScheduler) {
+  spawn();
+  tell(msg::register_kv{memory});
+  world.kill(boss);
+  EXPECT_TRUE(is_alive(uut));
+  tell(msg::memory_registered{10, 4'096, {}});
+  EXPECT_EQ(rank.registered.size(), 1u);
+  EXPECT_FALSE(is_alive(uut));
+  start();
+  run_step(begin(1, {1}));
+  tell(msg::unregister_kv{});
+  world.kill(boss);
+  EXPECT_TRUE(is_alive(uut));
+  tell(msg::copy_done{1, true, 0, {}});
+  tell(msg::memory_unregistered{});
+  EXPECT_EQ(rank.unregistered, 1u);
+  EXPECT_FALSE(is_alive(uut));
+}
+
+TEST_F(GpuWorker, S9RepeatsWhatItReportedUntilNobodyAsks) {
+  start();
+  run_step(begin(1, {1, 2, 3}));
+  tell(stores(1, {4}));
+  tell(msg::copy_done{1, true, 0, {}});
+  tell(msg::copy_done{2, false, 4, "broken"});
+  EXPECT_THAT(take_reports(), ElementsAre("1 done", "2 failed from 4"));
+  // What is here still comes.
+  tell(msg::report_again{{1, 2, 3, 4}, {}});
+  EXPECT_THAT(take_reports(), ElementsAre("1 done", "2 failed from 4"));
+  auto next = begin(2);
+  next.settled_below = 3;
+  tell(next);
+  EXPECT_EQ(state().outcomes.size(), 0u);
+}
+
+TEST_F(GpuWorker, S9RepeatsThatAJobIsLateOrOver) {
+  start();
+  run_step(begin(1, {1, 2}));
+  for (auto i = 0; i < 10; ++i)
+    world.advance(100ms);
+  tell(msg::copy_done{1, true, 0, {}});
+  EXPECT_THAT(take_reports(), ElementsAre("1 late", "2 late", "1 drained"));
+  tell(msg::report_again{{1, 2}, {}});
+  EXPECT_THAT(take_reports(), ElementsAre("1 late", "1 drained", "2 late"));
+  tell(msg::report_again{{}, {1, 2}});
+  EXPECT_THAT(take_reports(), ElementsAre("1 drained"));
+}
+
+TEST_F(GpuWorker, S9RefusesAJobThatItSaidItNeverHeardOf) {
+  ear.expect();
+  start();
+  run_step(begin(1));
+  tell(msg::report_again{{5}, {}});
+  EXPECT_THAT(take_reports(), ElementsAre("5 failed"));
+  tell(stores(1, {5, 6}));
+  EXPECT_EQ(state().order.total(), 1u);
+  tell(begin(2));
+  EXPECT_THAT(take_asked(), ElementsAre("submit 6"));
+  EXPECT_THAT(take_reports(), IsEmpty());
 }
 
 // -- S10 ----------------------------------------------------------------------
@@ -597,10 +729,11 @@ TEST_F(GpuWorker, S10SaysOnlyHowAJobEnded) {
 // -- S12 ----------------------------------------------------------------------
 
 TEST_F(GpuWorker, S12DropsAPlanOutOfOrderAndFailsItsJobs) {
+  ear.expect();
   start();
   run_step(begin(1));
   tell(begin(3, {2}, {1}));
-  EXPECT_EQ(state().order_errors, 1u);
+  EXPECT_EQ(state().order.total(), 1u);
   EXPECT_THAT(take_reports(), ElementsAre("1 failed", "2 failed"));
   EXPECT_THAT(take_asked(), IsEmpty());
   tell(begin(2));
@@ -608,29 +741,31 @@ TEST_F(GpuWorker, S12DropsAPlanOutOfOrderAndFailsItsJobs) {
 }
 
 TEST_F(GpuWorker, S12DropsStoresOfAnEarlierStepAndFailsThem) {
+  ear.expect();
   start();
   tell(stores(1, {1}));
   run_step(begin(2));
   tell(stores(1, {2}));
   tell(stores(2, {3}));
-  EXPECT_EQ(state().order_errors, 2u);
+  EXPECT_EQ(state().order.total(), 2u);
   EXPECT_THAT(take_reports(), ElementsAre("1 failed", "2 failed"));
   tell(begin(3));
   EXPECT_THAT(take_asked(), ElementsAre("submit 3"));
   // It will have its own report (S9).
   tell(stores(2, {3}));
-  EXPECT_EQ(state().order_errors, 3u);
+  EXPECT_EQ(state().order.total(), 3u);
   EXPECT_THAT(take_reports(), IsEmpty());
 }
 
 TEST_F(GpuWorker, S12TellsTheRankThatAnEndIsOutOfOrder) {
+  ear.expect();
   start();
   tell(msg::end_step{1, {}});
   tell(begin(1));
   tell(msg::end_step{2, {}});
   tell(msg::end_step{1, {}});
   tell(msg::end_step{1, {}});
-  EXPECT_EQ(state().order_errors, 3u);
+  EXPECT_EQ(state().order.total(), 3u);
   ASSERT_EQ(rank.failures.size(), 3u);
   for (const auto& x : rank.failures) {
     EXPECT_EQ(x.rank, 3u);
@@ -639,12 +774,13 @@ TEST_F(GpuWorker, S12TellsTheRankThatAnEndIsOutOfOrder) {
 }
 
 TEST_F(GpuWorker, S12IgnoresAFenceThatNobodyWaitsFor) {
+  ear.expect();
   start();
   tell(msg::fence_made{1, {}});
   run_step(begin(1, {}, {1}));
   tell(begin(2, {}, {}, {1}));
   tell(msg::fence_made{1, {}});
-  EXPECT_EQ(state().order_errors, 2u);
+  EXPECT_EQ(state().order.total(), 2u);
   EXPECT_THAT(take_ready(), ElementsAre(1));
 }
 
@@ -712,7 +848,7 @@ TEST_F(GpuWorker, S13TakesWhatIsPlannedAfterAStepWithoutAnother) {
   tell(stores(1, {3}));
   tell(begin(2));
   EXPECT_THAT(take_asked(), ElementsAre("submit 3"));
-  EXPECT_EQ(state().order_errors, 0u);
+  EXPECT_EQ(state().order.total(), 0u);
 }
 
 TEST_F(GpuWorker, S13ArmsATimerOnlyWhileSomethingIsDue) {
@@ -790,15 +926,32 @@ TEST_F(GpuWorkerInSimulatedTime, S9CopyThatEndsAtItsDeadlineIsInTime) {
   EXPECT_EQ(told.ticks[0].next_due, never);
 }
 
-TEST_F(GpuWorkerInSimulatedTime, AnswersTicksWithoutADevice) {
+TEST_F(GpuWorkerInSimulatedTime, AnswersItsLastTickWithoutADevice) {
   start();
   run_step(begin(1, {1}));
   tell(msg::tick{10});
   world.kill(target);
   ASSERT_EQ(told.ticks.size(), 1u);
-  tell(msg::tick{20});
-  ASSERT_EQ(told.ticks.size(), 2u);
-  EXPECT_EQ(told.ticks[1].next_due, never);
+  EXPECT_EQ(told.ticks[0].next_due, never);
+  EXPECT_FALSE(is_alive(uut));
+}
+
+TEST_F(GpuWorkerInSimulatedTime, QuitsAtOnceWhenTheSchedulerGoes) {
+  start();
+  run_step(begin(1, {1}));
+  world.kill(boss);
+  EXPECT_FALSE(is_alive(uut)) << "time stands still";
+}
+
+TEST_F(GpuWorkerInSimulatedTime, StartsInTheMiddleOfIt) {
+  config.start_time = 5'000;
+  start();
+  run_step(begin(1, {1}));
+  tell(msg::tick{5'000});
+  EXPECT_THAT(take_asked(), ElementsAre("submit 1", "tick 5000"));
+  tell(msg::device_ticked{never});
+  EXPECT_THAT(take_reports(), IsEmpty()) << "not late";
+  EXPECT_EQ(told.ticks.back().next_due, 6'000);
 }
 
 // -- plans that the engine carries --------------------------------------------
@@ -830,7 +983,7 @@ TEST_F(GpuWorker, KeepsStoresThatOvertakeThePlanTheEngineCarries) {
   tell(stores(4, {5}));
   tell(msg::unregister_kv{});
   EXPECT_THAT(take_reports(), ElementsAre("4 failed", "5 failed"));
-  EXPECT_EQ(state().order_errors, 0u);
+  EXPECT_EQ(state().order.total(), 0u);
 }
 
 TEST_F(GpuWorker, WaitsForTheSchedulersPlanIfTheEngineCarriesNone) {
@@ -839,6 +992,15 @@ TEST_F(GpuWorker, WaitsForTheSchedulersPlanIfTheEngineCarriesNone) {
   EXPECT_THAT(rank.ready, IsEmpty());
   tell(begin(1));
   EXPECT_THAT(take_ready(), ElementsAre(1));
+}
+
+TEST_F(GpuWorker, RefusesToBeginWithoutThePlanThatTheEngineCarries) {
+  config.delivery = plan_delivery::by_engine;
+  start();
+  tell(msg::await_step{1, {}});
+  ASSERT_EQ(rank.failures.size(), 1u);
+  EXPECT_EQ(rank.failures[0].reason.code, ec::invalid_argument);
+  EXPECT_THAT(rank.failures[0].reason.text, HasSubstr("step_plan::bytes"));
 }
 
 TEST_F(GpuWorker, AnswersDamagedPlansWithOneSentence) {
@@ -861,6 +1023,7 @@ TEST_F(GpuWorker, AnswersDamagedPlansWithOneSentence) {
 }
 
 TEST_F(GpuWorker, S12RefusesAPlanOfAnotherStepOrTheSameOneTwice) {
+  ear.expect();
   start();
   const auto plan = encode_plan(world.system(), begin(1), stores(1, {}));
   tell(msg::await_step{2, plan});

@@ -82,6 +82,7 @@ TEST(Hazards, AGG_04_the_pool_has_what_every_rank_has) {
   config.opts = opts;
   config.slots = {10, 8};
   auto sys = test_system{config};
+  sys.expect_wrong_calls();
   EXPECT_EQ(sys.counters().host_slots, 8u);
   sys.add(R, 40);
   EXPECT_EQ(sys.step({{{R, 40, {{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}}}}, {}}),

@@ -112,6 +112,7 @@ TEST(Hazards, FIN_02_no_reason_and_no_state_lets_an_uncomputed_chunk_through) {
       SCOPED_TRACE(std::string{state.name} + ", reason "
                    + std::to_string(static_cast<int>(reason)));
       auto sys = test_system{plain_options()};
+      sys.expect_wrong_calls(); // An unknown reason is one (R2).
       state.reach(sys);
       (void)sys.notices();
       (void)sys.finish(R, reason);

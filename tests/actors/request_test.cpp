@@ -72,7 +72,7 @@ protected:
 };
 
 TEST_F(Request, AnswersWithItsKeys) {
-  tell(msg::prepare_search{update(2, {})});
+  tell(msg::prepare_search{1, update(2, {})});
   ASSERT_EQ(log.searches.size(), 1u);
   EXPECT_EQ(log.searches[0].request, 7u);
   ASSERT_EQ(log.searches[0].keys.size(), 1u);
@@ -98,7 +98,7 @@ TEST_F(Request, AnswersEvenIfItHasNothingToStore) {
 }
 
 TEST_F(Request, SaysWhatALoadReads) {
-  tell(msg::plan_load{update(2, {}), 8, {{4, 5, 6}}, {{1, 0, 0}}});
+  tell(msg::plan_load{1, update(2, {}), 8, {{4, 5, 6}}, {{1, 0, 0}}});
   ASSERT_EQ(log.loads.size(), 1u);
   ASSERT_EQ(log.loads[0].rows.size(), 1u);
   EXPECT_EQ(log.loads[0].rows[0].chunk, 1u);

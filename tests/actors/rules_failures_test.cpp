@@ -125,6 +125,52 @@ TEST(Rules, R8_where_a_copy_may_still_run_new_blocks_are_used) {
   EXPECT_EQ(sys.counters().pinned_slots, 0u);
 }
 
+/// Leaves job 0 in flight.
+void fail_chunk_1_too_often(test_system& sys) {
+  sys.add(R, 8);
+  EXPECT_EQ(sys.step({{{R, 4, {{1}}}}, {}}), "S0{R#0<-1}");
+  EXPECT_EQ(sys.step({{{R, 4, {{2}}}}, {}}), "S1{R#1<-2}");
+  sys.fail(1);
+  EXPECT_EQ(sys.step({{{R, 0, {}}}, {}}), "S2{R#1<-2}");
+  sys.fail(2);
+  EXPECT_EQ(sys.step({{{R, 0, {}}}, {}}), "S3{R#1<-2}");
+  sys.fail(3);
+  EXPECT_EQ(sys.step({{{R, 0, {}}}, {}}), "-");
+}
+
+// FAI-01, part 3
+TEST(Rules, R8_a_chunk_given_up_is_not_brought_up_by_an_earlier_one) {
+  auto sys = test_system{plain_options(safe)};
+  fail_chunk_1_too_often(sys);
+  sys.fail(0);
+  EXPECT_EQ(sys.step({{{R, 0, {}}}, {}}), "S4{R#0<-1}");
+  sys.done(4);
+  EXPECT_EQ(sys.host(R, 0), "hit");
+  EXPECT_EQ(sys.host(R, 1), "miss");
+  EXPECT_THAT(sys.next(R), ElementsAre(2u));
+}
+
+TEST(Rules, R8_what_is_written_behind_a_cut_may_be_tried_as_often) {
+  auto sys = test_system{plain_options(safe)};
+  fail_chunk_1_too_often(sys);
+  sys.truncate(R, 6);
+  sys.out(R, 2);
+  EXPECT_EQ(sys.step({{{R, 2, {}}}, {}}), "S4{R#1<-2}");
+}
+
+TEST(Rules, R8_a_load_from_before_a_reset_fails_from_where_it_began) {
+  auto sys = test_system{plain_options(safe)};
+  warm(sys, P, {{1, 2, 3}}, 12);
+  sys.add(R, 13, {P, 12});
+  EXPECT_EQ(sys.lookup(R, 4), 8);
+  sys.alloc(R, {{4, 5, 6, 7}}, 8);
+  EXPECT_EQ(sys.step(), "L1{R#1->5,R#2->6}");
+  sys.reset();
+  EXPECT_EQ(sys.lookup(R, 12), 0);
+  sys.fail(1);
+  EXPECT_THAT(sys.notices(), ElementsAre("load_failed R 1 from 4 [5 6]"));
+}
+
 TEST(Rules, R9_a_reset_does_not_revive_blocks_that_left_a_window) {
   const auto after = [](rule_set rules) {
     auto opts = plain_options(rules);
@@ -169,6 +215,7 @@ TEST(Rules, R9_slots_of_running_copies_are_not_handed_out) {
 TEST(Rules, R10_bad_reports_and_lists_are_counted_and_ignored) {
   for (auto rules : {reference, safe}) {
     auto sys = test_system{plain_options(rules)};
+    sys.expect_breaches();
     sys.add(R, 4);
     EXPECT_EQ(sys.step({{{R, 4, {{1}}}}, {}}), "S0{R#0<-1}");
     sys.report(7, 0, job_status::done);    // never planned

@@ -129,6 +129,7 @@ TEST(Rules, R11_a_promise_ends) {
   };
   for (const auto& how : ends) {
     auto sys = test_system{plain_options(safe)};
+    sys.expect_wrong_calls();
     warm(sys, P, {{1, 2}}, 8);
     sys.add(R, 9, {P, 8});
     EXPECT_EQ(sys.lookup(R), 8);

@@ -79,6 +79,7 @@ TEST(Rules, R1_a_prompt_that_is_not_computed_yet_is_not_stored) {
 TEST(Rules, R2_an_error_and_an_unknown_reason_store_computed_tokens_only) {
   const auto tail = [](rule_set rules, finish_reason reason) {
     auto sys = test_system{plain_options(rules)};
+    sys.expect_wrong_calls();
     sys.add(R, 12);
     EXPECT_EQ(sys.step({{{R, 6, {{1, 2, 3}}}}, {}}), "S0{R#0<-1}");
     (void)sys.finish(R, reason);
@@ -100,6 +101,7 @@ TEST(Rules, R2_an_unknown_reason_is_logged) {
     sinks, {std::make_shared<spdlog::sinks::ostream_sink_st>(text)});
   {
     auto sys = test_system{plain_options(safe)};
+    sys.expect_wrong_calls();
     sys.add(R, 4);
     (void)sys.finish(R, static_cast<finish_reason>(99));
   }

@@ -44,6 +44,7 @@ void offer_a_load(test_system& sys) {
 
 TEST(Input, new_blocks_without_a_table_are_not_stored_in_a_wrong_place) {
   auto sys = test_system{plain_options()};
+  sys.expect_wrong_calls();
   sys.add(R, 12);
   EXPECT_EQ(sys.step({{{R, 4, {{1}}}}, {}}), "S0{R#0<-1}");
   sys.done(0);
@@ -67,6 +68,7 @@ TEST(Input, a_malformed_row_ends_what_is_stored_of_its_request) {
   };
   for (const auto& row : malformed) {
     auto sys = test_system{plain_options()};
+    sys.expect_wrong_calls();
     sys.add(R, 12);
     EXPECT_EQ(sys.step({{{R, 4, {{1}}}}, {}}), "S0{R#0<-1}");
     auto call = step_call{};
@@ -83,6 +85,7 @@ TEST(Input, a_malformed_row_ends_what_is_stored_of_its_request) {
 
 TEST(Input, a_request_that_still_loads_is_not_scheduled) {
   auto sys = test_system{plain_options()};
+  sys.expect_breaches();
   offer_a_load(sys);
   sys.alloc(R, {{4, 5, 6}}, 8);
   EXPECT_EQ(sys.step({{{R, 1, {{4, 5, 6}}}}, {}}), "L1{R#0->4,R#1->5}");
@@ -91,6 +94,7 @@ TEST(Input, a_request_that_still_loads_is_not_scheduled) {
 
 TEST(Input, a_load_needs_blocks_for_all_its_tokens) {
   auto sys = test_system{plain_options()};
+  sys.expect_wrong_calls();
   offer_a_load(sys);
   sys.alloc(R, {{4}}, 8);
   EXPECT_THAT(sys.notices(), ElementsAre("failed R invalid_argument"));
@@ -102,6 +106,7 @@ TEST(Input, a_load_needs_blocks_for_all_its_tokens) {
 
 TEST(Input, numbers_out_of_range_are_refused) {
   auto sys = test_system{plain_options()};
+  sys.expect_wrong_calls();
   offer_a_load(sys);
   sys.raw_add({'X', huge, huge, false, false, false, no_cap, 0, 0, {}});
   sys.raw_allocate({R, huge, {{4, 5, 6}}, {{0, 0, 0}}});
@@ -144,6 +149,19 @@ TEST(Input, a_load_that_no_rank_has_heard_of_ends_with_a_lost_rank) {
   EXPECT_EQ(sys.step(), "-") << "its new host pool has nothing to load";
   EXPECT_THAT(sys.copies(0), IsEmpty());
   EXPECT_THAT(sys.copies(1), IsEmpty());
+}
+
+TEST(Input, A_request_may_end_in_the_step_that_preempts_it) {
+  for (auto rules : {rule_set::reference, rule_set::safe}) {
+    auto sys = test_system{plain_options(rules)};
+    sys.add(R, 4);
+    EXPECT_EQ(sys.step({{{R, 4, {{1}}}}, {}}), "S0{R#0<-1}");
+    (void)sys.finish(R, finish_reason::abort);
+    EXPECT_EQ(sys.step({{}, {R}}), "flush{0}");
+    EXPECT_EQ(sys.counters().order_errors, 0u);
+    sys.done(0);
+    EXPECT_TRUE(sys.empty());
+  }
 }
 
 } // namespace

@@ -38,6 +38,7 @@ options with_ranks(std::uint32_t ranks) {
 
 /// Calls of all kinds, each of which needs the effect of earlier ones.
 void talk(test_system& sys) {
+  sys.expect_wrong_calls();
   sys.add(A, 12);
   sys.add(B, 9);
   (void)sys.lookup(A);
@@ -279,6 +280,7 @@ TEST(Order, S8_slots_of_a_late_store_are_not_handed_out) {
 
 TEST(Order, S9_a_job_has_one_outcome_whatever_its_ranks_do) {
   auto sys = test_system{with_ranks(3)};
+  sys.expect_breaches();
   sys.add(R, 4);
   EXPECT_EQ(sys.step({{{R, 4, {{1}}}}, {}}), "S0{R#0<-1}");
   (void)sys.step();
@@ -374,6 +376,7 @@ TEST(Order, S11_an_outcome_from_before_a_reset_changes_nothing) {
 
 TEST(Order, S12_a_violation_is_counted_and_answered) {
   auto sys = test_system{plain_options()};
+  sys.expect_breaches();
   sys.add(R, 8);
   (void)sys.step({{{R, 4, {{1, 2}}}}, {}});
   auto call = step_call{};
@@ -460,6 +463,7 @@ TEST(Order, S13_a_finish_is_planned_after_a_step_that_had_stores_of_its_own) {
 
 TEST(Order, shutdown_waits_for_what_is_in_flight) {
   auto sys = test_system{plain_options()};
+  sys.expect_wrong_calls();
   sys.add(R, 7);
   (void)sys.step({{{R, 7, {{1, 2}}}}, {}});
   (void)sys.step({{{R, 1, {}}}, {}});
@@ -504,6 +508,7 @@ TEST(Order, S13_a_finish_is_planned_in_time_whatever_timer_is_armed) {
 
 TEST(Order, a_truncated_request_flushes_stores_of_what_is_rewritten) {
   auto sys = test_system{plain_options()};
+  sys.expect_wrong_calls();
   sys.add(R, 12);
   EXPECT_EQ(sys.step({{{R, 8, {{1, 2, 3}}}}, {}}), "S0{R#0<-1,R#1<-2}");
   EXPECT_EQ(sys.step({{{R, 4, {}}}, {}}), "S1{R#2<-3}");

@@ -11,7 +11,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstddef>
 #include <memory>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -29,6 +31,8 @@ struct heard {
   std::vector<ticket_id> done;
   std::vector<step_plan> plans;
   std::vector<rank_id> lost;
+  std::size_t back = 0;
+  std::size_t lost_caches = 0;
   stats counters;
 };
 
@@ -47,14 +51,16 @@ fake_engine(engine_actor::stateful_pointer<fake_state>, heard* log) {
     [](const load_failed&) {},
     [](const blocks_released&) {},
     [=](const rank_lost& x) { log->lost.push_back(x.rank); },
-    [](const rank_back&) {},
+    [=](const rank_back&) { ++log->back; },
     [](const overload&) {},
+    [=](const cache_lost&) { ++log->lost_caches; },
   };
 }
 
 /// Says nothing by itself, not even that time has moved.
 gpu_worker_actor::behavior_type
-mute_worker(gpu_worker_actor::stateful_pointer<fake_state>) {
+mute_worker(gpu_worker_actor::stateful_pointer<fake_state>,
+            std::vector<job_id>* asked) {
   return {
     [](const msg::begin_step&) {},
     [](const msg::stores&) {},
@@ -63,32 +69,56 @@ mute_worker(gpu_worker_actor::stateful_pointer<fake_state>) {
     [](const msg::unregister_kv&) {},
     [](const msg::await_step&) {},
     [](const msg::end_step&) {},
+    [](const msg::get_rank_stats&) {},
     [](const msg::memory_registered&) {},
     [](const msg::memory_unregistered&) {},
     [](const msg::copy_done&) {},
     [](const msg::fence_made&) {},
     [](const msg::device_ticked&) {},
+    [](const msg::device_breach&) {},
+    [=](const msg::report_again& x) {
+      asked->insert(asked->end(), x.silent.begin(), x.silent.end());
+    },
     [](const msg::timer&) {},
+  };
+}
+
+/// Runs out of memory as soon as it is asked.
+cache_manager_actor::behavior_type
+throwing_cache(cache_manager_actor::stateful_pointer<fake_state>) {
+  return {
+    [](const msg::open_pool&) {},
+    [](const msg::search&) { throw std::bad_alloc{}; },
+    [](const msg::prepare_stores&) { throw std::bad_alloc{}; },
+    [](const msg::prepare_load&) { throw std::bad_alloc{}; },
+    [](const msg::complete_job&) { throw std::bad_alloc{}; },
+    [](const msg::release_promise&) {},
+    [](const msg::release_slots&) {},
+    [](const msg::reset_pool&) {},
+    [](const msg::drain_events&) { throw std::bad_alloc{}; },
+    [](const msg::get_pool_report&) { throw std::bad_alloc{}; },
+    [](const msg::lookup_keys&) {},
+    [](const msg::touch_keys&) {},
   };
 }
 
 class SchedulerRanks : public test::actor_fixture {
 protected:
   SchedulerRanks() {
-    auto opts = options{};
     opts.groups.front().tokens_per_block = 4;
     opts.blocks_per_chunk = 1;
     opts.tokens_per_hash = 4;
     opts.ranks = 2;
     opts.host_bytes = 1;
     opts.device = device_kind::host_virtual;
-    const auto shape
+    shape
       = std::make_shared<const core::layout>(core::make_layout(opts).value());
     cache = world.spawn(cache_manager, cache_manager_config{shape, opts});
     engine = world.spawn(fake_engine, &log);
-    uut = world.spawn(scheduler, scheduler_config{shape, opts}, cache, engine);
+    uut = world.spawn(scheduler, scheduler_config{shape, opts, {}}, cache,
+                      engine);
     for (auto& worker : workers)
-      worker = world.spawn(mute_worker);
+      worker = world.spawn(mute_worker, &asked);
   }
 
   template <class Message>
@@ -108,11 +138,17 @@ protected:
   }
 
   stats counters() {
-    tell(msg::get_stats{99});
+    tell(msg::get_stats{++last_ticket});
     return log.counters;
   }
 
+  /// Above those that the tests choose.
+  ticket_id last_ticket = 99;
+  options opts;
+  std::shared_ptr<const core::layout> shape;
   heard log;
+  /// Jobs that ranks were asked for.
+  std::vector<job_id> asked;
   cache_manager_actor cache;
   engine_actor engine;
   scheduler_actor uut;
@@ -155,6 +191,63 @@ TEST_F(SchedulerRanks, StoresWhatWasRefusedBeforeTheyJoined) {
   join(1);
   tell(msg::step{4, {2, {{7, row_kind::running, {}, 4, 1, 5}}, {}, {}}});
   EXPECT_EQ(log.plans.back().stores.size(), 1u);
+}
+
+TEST_F(SchedulerRanks, AsksSilentRanksInSimulatedTime) {
+  join(0);
+  join(1);
+  tell(msg::add{1, {7, 4, 4, false, false, false, no_cap, 0, 0, {}}});
+  tell(msg::extend{2, {7, 0, {prefix_hash{"a", 1}}, {}, {}}});
+  tell(msg::step{3, {1, {{7, row_kind::fresh, {{1, 2}}, 0, 4, 4}}, {}, {}}});
+  tell(msg::transfer_done{0, 0, 1, job_status::done, 0});
+  const auto silence = nanoseconds_t{20'000'000'000};
+  tell(msg::advance{4, silence - 1});
+  for (auto i = 0; i < 2; ++i)
+    for (rank_id rank = 0; rank < 2; ++rank)
+      tick(rank);
+  EXPECT_THAT(log.done, ElementsAre(4u));
+  EXPECT_THAT(asked, IsEmpty());
+  tell(msg::advance{5, silence});
+  for (auto i = 0; i < 2; ++i)
+    for (rank_id rank = 0; rank < 2; ++rank)
+      tick(rank);
+  EXPECT_THAT(asked, ElementsAre(0u)) << "one rank, one job";
+  EXPECT_THAT(log.done, ElementsAre(4u)) << "the answer comes first";
+  tell(msg::transfer_done{0, 1, 1, job_status::done, 0});
+  for (auto i = 0; i < 2; ++i)
+    for (rank_id rank = 0; rank < 2; ++rank)
+      tick(rank);
+  EXPECT_THAT(log.done, ElementsAre(4u, 5u));
+  EXPECT_EQ(counters().jobs_in_flight, 0u);
+}
+
+TEST_F(SchedulerRanks, ALaterLifeEndsTheOneBeforeAnEarlierOneNever) {
+  join(0);
+  join(1, 2);
+  world.send_as(workers[0], uut, msg::worker_ready{1, 1, 8});
+  world.send_as(workers[0], uut, msg::worker_ready{1, 2, 8});
+  world.run();
+  EXPECT_THAT(log.lost, IsEmpty());
+  EXPECT_EQ(counters().order_errors, 2u);
+  const auto later = world.spawn(mute_worker, &asked);
+  world.send_as(later, uut, msg::worker_ready{1, 3, 8});
+  world.run();
+  EXPECT_THAT(log.lost, ElementsAre(1u));
+  EXPECT_EQ(log.back, 1u);
+  world.kill(workers[1]); // Heard of too late to matter.
+  EXPECT_THAT(log.lost, ElementsAre(1u));
+  EXPECT_EQ(counters().order_errors, 2u);
+}
+
+TEST_F(SchedulerRanks, AnExceptionOfTheCacheManagerIsADeath) {
+  uut = world.spawn(scheduler, scheduler_config{shape, opts},
+                    world.spawn(throwing_cache), engine);
+  join(0);
+  join(1);
+  EXPECT_EQ(counters().host_slots, 0u) << "answered in its place";
+  EXPECT_EQ(log.lost_caches, 1u);
+  EXPECT_EQ(counters().host_slots, 8u) << "of the next one";
+  EXPECT_EQ(counters().lost_caches, 1u);
 }
 
 TEST_F(SchedulerRanks, MayRegisterTheirMemoryAgain) {

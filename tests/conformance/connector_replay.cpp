@@ -50,8 +50,8 @@ void connector_replay::open(plan_delivery delivery) {
   engine_ = stage_.spawn(driver_engine, heard_);
   auto cache
     = stage_.spawn(cache_manager, cache_manager_config{content_.shape, opts});
-  scheduler_ = stage_.spawn(scheduler, scheduler_config{content_.shape, opts},
-                            cache, engine_);
+  scheduler_ = stage_.spawn(
+    scheduler, scheduler_config{content_.shape, opts, {}}, cache, engine_);
   for (rank_id rank = 0; rank < opts.ranks; ++rank)
     add_rank(rank);
   settle();

@@ -72,6 +72,10 @@ struct description {
   std::string operator()(const overload& x) const {
     return "overload with " + number(x.jobs_in_flight) + " jobs";
   }
+
+  std::string operator()(const cache_lost&) const {
+    return "cache_lost";
+  }
 };
 
 } // namespace
@@ -94,6 +98,7 @@ driver_engine(engine_actor::stateful_pointer<driver_engine_state>,
     [log](rank_lost& x) { log->add(x); },
     [log](rank_back& x) { log->add(x); },
     [log](overload& x) { log->add(x); },
+    [log](cache_lost& x) { log->add(x); },
   };
 }
 

@@ -16,10 +16,11 @@
 namespace kvtide::conformance {
 
 /// Everything that an engine can hear.
-using heard = std::variant<lookup_answer, step_plan, finish_answer,
-                           stats_answer, events_answer, msg::snapshot_answer,
-                           call_done, call_failed, load_done, load_failed,
-                           blocks_released, rank_lost, rank_back, overload>;
+using heard
+  = std::variant<lookup_answer, step_plan, finish_answer, stats_answer,
+                 events_answer, msg::snapshot_answer, call_done, call_failed,
+                 load_done, load_failed, blocks_released, rank_lost, rank_back,
+                 overload, cache_lost>;
 
 /// What the driver's engine has heard and nobody has taken yet, in order.
 class engine_log {

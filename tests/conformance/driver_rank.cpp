@@ -60,6 +60,7 @@ driver_rank_side(rank_side_actor::stateful_pointer<driver_rank_side_state>,
     [log](const rank_failed& x) {
       log->problems.push_back("the rank side heard " + text_of(x.reason));
     },
+    [](const rank_stats&) {},
   };
 }
 

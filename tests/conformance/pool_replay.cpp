@@ -125,7 +125,7 @@ json pool_replay::ask(const complete_store& call) {
 }
 
 json pool_replay::ask(const prepare_load& call) {
-  say(msg::prepare_load{call.keys, 0});
+  say(msg::prepare_load{0, call.keys, 0});
   const auto got = answer<msg::load_prepared>();
   if (!got)
     return {};

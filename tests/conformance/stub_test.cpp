@@ -38,8 +38,11 @@ const auto unreached = reasons{
   {{"cache_manager", "release_slots"}, "only R9 keeps slots back, under safe"},
   {{"gpu_worker", "tick"}, "the replay's time is the test scheduler's"},
   {{"gpu_worker", "device_ticked"}, "as tick"},
+  {{"gpu_worker", "report_again"}, "no vector loses a report"},
   {{"gpu_worker", "unregister_kv"}, "no vector takes the memory away"},
   {{"gpu_worker", "memory_unregistered"}, "as unregister_kv"},
+  {{"gpu_worker", "get_rank_stats"}, "no vector asks for a rank's counters"},
+  {{"gpu_worker", "device_breach"}, "no vector breaks the order"},
 };
 
 template <class Interface>

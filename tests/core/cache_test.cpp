@@ -229,6 +229,14 @@ TEST_F(Cache, S8KeepsRunningSlotsOutOfUseAcrossAReset) {
   EXPECT_EQ(uut.state().free, 1u);
 }
 
+TEST_F(Cache, TakesAnOfferThatDoesNotSayAllKeys) {
+  for (const auto* rule : {&reference_rules, &safe_rules}) {
+    auto uut = make(*rule, 2);
+    const auto offers = std::vector{offer_of(keys("a", 1))};
+    EXPECT_EQ(uut.prepare_stores(offers)[0].accepted.size(), 1u);
+  }
+}
+
 TEST_F(Cache, GivesEqualAnswersToEqualCalls) {
   const auto play = [](cache& uut) {
     store(uut, "a", 3);

@@ -272,10 +272,10 @@ TEST(HostPool, R9DoesNotHandOutSlotsOfRunningCopiesAfterAReset) {
   EXPECT_EQ(uut.state().free, 2u);
 }
 
-TEST(HostPool, R9HandsThemOutUnderReferenceRules) {
+TEST(HostPool, R9HandsThemOutIfTheyAreNotToBeKept) {
   auto uut = host_pool{small(2), reference_rules};
   EXPECT_EQ(slots_of(uut.prepare_store(request_offer("a", 2))), (slots{0, 1}));
-  uut.reset(slots{0, 1});
+  uut.reset(slots{0, 1}, false);
   EXPECT_EQ(slots_of(uut.prepare_store(request_offer("b", 2))), (slots{0, 1}));
 }
 

@@ -29,7 +29,7 @@ TEST(JobPath, S12TakesNoIdOfAnEarlierStep) {
 
 TEST(JobPath, S4KnowsWhichIdsNobodyCanWaitFor) {
   job_path uut;
-  EXPECT_FALSE(uut.may_be_known(0));
+  EXPECT_TRUE(uut.may_be_known(9)) << "another life of this rank had it";
   uut.begin_step();
   EXPECT_TRUE(uut.take(4));
   EXPECT_TRUE(uut.may_be_known(4));

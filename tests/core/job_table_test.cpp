@@ -151,5 +151,20 @@ TEST(JobTable, FailsAsAWholeIfTheFailedRowIsUnknown) {
   }
 }
 
+TEST(JobTable, SaysBelowWhichIdAllJobsAreSettled) {
+  auto uut = job_table{1};
+  EXPECT_EQ(uut.settled_below(), 0u);
+  for (auto i = 0; i < 3; ++i)
+    uut.add({});
+  EXPECT_EQ(uut.settled_below(), 0u);
+  // A late copy holds nobody up.
+  EXPECT_EQ(uut.report(0, 0, job_status::late, 0), job_table::effect::settled);
+  EXPECT_EQ(uut.settled_below(), 1u);
+  EXPECT_EQ(uut.report(2, 0, job_status::done, 0), job_table::effect::settled);
+  EXPECT_EQ(uut.settled_below(), 1u);
+  EXPECT_EQ(uut.report(1, 0, job_status::done, 0), job_table::effect::settled);
+  EXPECT_EQ(uut.settled_below(), 3u);
+}
+
 } // namespace
 } // namespace kvtide::core

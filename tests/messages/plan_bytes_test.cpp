@@ -84,7 +84,7 @@ TEST_F(PlanBytes, EveryCutAndEveryFlippedBitIsNoticed) {
 
 TEST_F(PlanBytes, AnotherVersionIsNamedAsTheReason) {
   auto bytes = encode_plan(sys, begin, stores);
-  bytes[0] = 2;
+  bytes[0] = static_cast<char>(bytes[0] + 1);
   const auto decoded = decode_plan(sys, bytes);
   ASSERT_FALSE(decoded);
   EXPECT_EQ(decoded.failure().code, ec::unsupported);

@@ -8,6 +8,7 @@
 #include "core/layout.hpp"
 #include "messages/plan_bytes.hpp"
 #include "tests/support/actor_fixture.hpp"
+#include "tests/support/breach_ear.hpp"
 #include "tests/support/memory_shadow.hpp"
 #include "tests/support/token_model.hpp"
 
@@ -39,8 +40,9 @@ struct part_state {
 /// Stands between the scheduler and a worker, and listens.
 using tap_actor = caf::typed_actor<
   caf::reacts_to<msg::begin_step>, caf::reacts_to<msg::stores>,
-  caf::reacts_to<msg::tick>, caf::reacts_to<msg::worker_ready>,
-  caf::reacts_to<msg::transfer_done>, caf::reacts_to<msg::ticked>>;
+  caf::reacts_to<msg::tick>, caf::reacts_to<msg::report_again>,
+  caf::reacts_to<msg::worker_ready>, caf::reacts_to<msg::transfer_done>,
+  caf::reacts_to<msg::ticked>>;
 
 /// Asks the cache manager what the engine's calls do not tell.
 using probe_actor = caf::typed_actor<caf::reacts_to<msg::key_states>,
@@ -53,6 +55,8 @@ struct rank_part {
   tap_actor tap;
   gpu_worker_actor worker;
   device_actor device;
+  /// Of the life before.
+  device_actor orphan;
   memory_shadow memory;
   std::vector<std::string> device_log;
   /// With the device, by id.
@@ -60,11 +64,14 @@ struct rank_part {
   /// Copies that the device must end before another one starts.
   std::map<job_id, std::set<job_id>> before;
   std::set<job_id> late;
+  std::set<std::pair<job_id, job_status>> lost_reports;
+  bool loses_stores = false;
   std::deque<msg::make_fence> fences;
   std::vector<std::string> plans;
   /// Steps whose compute may go on and has not ended.
   std::deque<step_id> ready;
   step_id last_ready = 0;
+  rank_stats stats;
 };
 
 // -- the engine's book --------------------------------------------------------
@@ -135,7 +142,8 @@ struct test_system::state {
     cache
       = world.spawn(cache_manager, cache_manager_config{shape, config.opts});
     scheduler = world.spawn(
-      kvtide::scheduler, scheduler_config{shape, config.opts}, cache, engine);
+      kvtide::scheduler, scheduler_config{shape, config.opts, ear.listener()},
+      cache, engine);
     for (rank_id r = 0; r < ranks.size(); ++r)
       start_rank(r, config.slots.at(r));
   }
@@ -146,11 +154,13 @@ struct test_system::state {
     engine = nullptr;
     probe = nullptr;
     cache = nullptr;
+    doomed = nullptr;
     scheduler = nullptr;
     for (auto& part : ranks) {
       part.tap = nullptr;
       part.worker = nullptr;
       part.device = nullptr;
+      part.orphan = nullptr;
     }
   }
 
@@ -200,6 +210,7 @@ struct test_system::state {
       [=](const overload& x) {
         st->notice("overload " + std::to_string(x.jobs_in_flight));
       },
+      [=](const cache_lost&) { st->notice("cache_lost"); },
     };
   }
 
@@ -223,13 +234,17 @@ struct test_system::state {
       [=, &part](const msg::stores& x) {
         part.plans.push_back(
           encode_plan(self->system(), {x.step, {}, {}, {}}, x));
-        self->send(part.worker, x);
+        if (!std::exchange(part.loses_stores, false))
+          self->send(part.worker, x);
       },
       [=, &part](const msg::tick& x) { self->send(part.worker, x); },
+      [=, &part](const msg::report_again& x) { self->send(part.worker, x); },
       [=](const msg::worker_ready& x) { self->send(st->scheduler, x); },
       [=, &part](const msg::transfer_done& x) {
         if (x.status == job_status::late)
           part.late.insert(x.job);
+        if (part.lost_reports.erase({x.job, x.status}) > 0)
+          return;
         self->send(st->scheduler, x);
       },
       [=](const msg::ticked& x) { self->send(st->scheduler, x); },
@@ -252,6 +267,7 @@ struct test_system::state {
         st->notice("rank_failed " + std::to_string(x.rank) + " "
                    + name_of(x.reason.code));
       },
+      [=](const rank_stats& x) { st->ranks[rank].stats = x; },
     };
   }
 
@@ -308,6 +324,8 @@ struct test_system::state {
     cfg.rule = &core::rules_of(config.opts.rules);
     cfg.job_deadline = config.opts.job_deadline;
     cfg.idle_delay = config.worker_idle;
+    cfg.order_checks = config.opts.order_checks;
+    cfg.on_breach = ear.listener();
     part.worker = world.spawn(gpu_worker, cfg, part.device,
                               scheduler_worker_port{part.tap}, side);
     auto memory = kv_memory{};
@@ -365,8 +383,23 @@ struct test_system::state {
   template <class Message>
   void tell(Message message) {
     world.send(scheduler, std::move(message));
-    if (!queued)
-      world.run();
+    if (queued)
+      return;
+    if (const auto victim = std::exchange(doomed, nullptr)) {
+      for (std::size_t i = 0; i < doomed_after && world.ready() > 0; ++i)
+        world.step(0);
+      caf::anon_send_exit(victim, caf::exit_reason::kill);
+    }
+    world.run();
+  }
+
+  void doom(caf::strong_actor_ptr victim, std::size_t messages) {
+    doomed = std::move(victim);
+    doomed_after = messages;
+  }
+
+  scheduler_state& scheduler_now() {
+    return state_of<scheduler_state>(scheduler);
   }
 
   template <class Answer>
@@ -548,6 +581,11 @@ struct test_system::state {
   msg::key_states key_states;
   msg::pool_report pool;
   std::deque<rank_part> ranks;
+  breach_ear ear;
+
+  /// To be killed after so many messages of the next call.
+  caf::strong_actor_ptr doomed;
+  std::size_t doomed_after = 0;
 
   engine_actor engine;
   probe_actor probe;
@@ -735,6 +773,18 @@ const std::vector<std::string>& test_system::heard() const {
   return st_->log;
 }
 
+void test_system::expect_breaches() {
+  st_->ear.expect();
+}
+
+void test_system::expect_wrong_calls() {
+  st_->ear.expect_wrong_calls();
+}
+
+std::vector<std::string> test_system::breaches() {
+  return st_->ear.take();
+}
+
 bool test_system::pending_work() const {
   return st_->pending_work;
 }
@@ -852,14 +902,63 @@ void test_system::report(job_id job, rank_id rank, job_status status,
 void test_system::kill_rank(rank_id rank) {
   auto& part = st_->ranks[rank];
   st_->world.kill(part.worker);
+  st_->world.kill(part.device);
   st_->world.kill(part.tap);
   part.copies.clear();
   part.fences.clear();
   part.ready.clear();
 }
 
+void test_system::lose_report(rank_id rank, job_id job, job_status status) {
+  st_->ranks[rank].lost_reports.emplace(job, status);
+}
+
+void test_system::lose_stores(rank_id rank) {
+  st_->ranks[rank].loses_stores = true;
+}
+
+std::size_t test_system::remembered(rank_id rank) {
+  return state_of<gpu_worker_state>(st_->ranks[rank].worker).outcomes.size();
+}
+
+void test_system::kill_worker(rank_id rank) {
+  auto& part = st_->ranks[rank];
+  part.orphan = part.device;
+  st_->world.kill(part.worker);
+  st_->world.kill(part.tap);
+  part.fences.clear();
+  part.ready.clear();
+}
+
+void test_system::kill_orphan(rank_id rank) {
+  st_->world.kill(st_->ranks[rank].orphan);
+}
+
+void test_system::doom_request(request_id id, std::size_t messages) {
+  const auto& actor = st_->scheduler_now().rows.at(id)->actor;
+  st_->doom(caf::actor_cast<caf::strong_actor_ptr>(actor), messages);
+}
+
+void test_system::kill_cache() {
+  st_->world.kill(st_->scheduler_now().cache);
+}
+
+void test_system::fail_and_kill_cache(job_id job, std::size_t messages) {
+  doom_cache(messages);
+  for (rank_id r = 0; r + 1 < st_->ranks.size(); ++r)
+    done(job, {r, true});
+  st_->tell(msg::transfer_done{job, static_cast<rank_id>(st_->ranks.size() - 1),
+                               1, job_status::failed, 0});
+}
+
+void test_system::doom_cache(std::size_t messages) {
+  const auto& actor = st_->scheduler_now().cache;
+  st_->doom(caf::actor_cast<caf::strong_actor_ptr>(actor), messages);
+}
+
 void test_system::restart_rank(rank_id rank, std::uint64_t slots) {
   ++st_->ranks[rank].incarnation;
+  st_->ranks[rank].copies.clear();
   st_->start_rank(rank, slots);
 }
 
@@ -895,7 +994,7 @@ std::vector<block_id> test_system::watched() {
 
 std::string test_system::host(request_id id, std::size_t chunk,
                               group_id group) {
-  st_->world.send_as(st_->probe, st_->cache,
+  st_->world.send_as(st_->probe, st_->scheduler_now().cache,
                      msg::lookup_keys{{st_->key_of(id, group, chunk)}});
   st_->world.run();
   using presence = core::host_pool::presence;
@@ -911,7 +1010,8 @@ std::string test_system::host(request_id id, std::size_t chunk,
 }
 
 std::vector<std::string> test_system::idle_chunks() {
-  st_->world.send_as(st_->probe, st_->cache, msg::get_pool_report{});
+  st_->world.send_as(st_->probe, st_->scheduler_now().cache,
+                     msg::get_pool_report{});
   st_->world.run();
   auto out = std::vector<std::string>{};
   for (const auto& key : st_->pool.state.lru.value())

@@ -149,6 +149,17 @@ public:
   /// All that the engine has heard since the start, in order.
   [[nodiscard]] const std::vector<std::string>& heard() const;
 
+  /// From now on breaches of the order, wrong calls included, do not fail the
+  /// test.
+  void expect_breaches();
+
+  /// From now on wrong calls do not fail the test.
+  void expect_wrong_calls();
+
+  /// Breaches since the last call, e.g. "S9 a report came twice, or for an
+  /// unknown job: job 3, rank 0, incarnation 1".
+  [[nodiscard]] std::vector<std::string> breaches();
+
   /// Some job was in flight when the last step was planned.
   [[nodiscard]] bool pending_work() const;
 
@@ -203,7 +214,36 @@ public:
   void report(job_id job, rank_id rank, job_status status,
               incarnation_id incarnation = 1);
 
+  /// The worker, then the device, as when the process of a rank ends.
   void kill_rank(rank_id rank);
+
+  /// The next such report of a rank is lost on its way.
+  void lose_report(rank_id rank, job_id job, job_status status);
+
+  /// The next stores that are planned never reach a rank.
+  void lose_stores(rank_id rank);
+
+  /// Outcomes that the worker of a rank could repeat.
+  [[nodiscard]] std::size_t remembered(rank_id rank = 0);
+
+  /// The device, and the copies that it makes, live on.
+  void kill_worker(rank_id rank);
+
+  /// Ends a device that `kill_worker` left.
+  void kill_orphan(rank_id rank);
+
+  /// Kills the actor of a request after so many messages of the next call.
+  void doom_request(request_id id, std::size_t messages = 0);
+
+  /// The same for the cache manager.
+  void doom_cache(std::size_t messages = 0);
+
+  /// Lets no message come between.
+  void kill_cache();
+
+  /// A copy fails on all ranks, and the cache manager dies after so many
+  /// messages of that.
+  void fail_and_kill_cache(job_id job, std::size_t messages);
 
   void restart_rank(rank_id rank, std::uint64_t slots);
 

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// What a runtime and its ranks consist of. Includes every actor.
+
+#pragma once
+
+#include "kvtide/runtime.hpp"
+
+#include "actors/alive.hpp"
+#include "actors/cache_manager.hpp"
+#include "actors/device.hpp"
+#include "actors/gpu_worker.hpp"
+#include "actors/ports.hpp"
+#include "actors/scheduler.hpp"
+#include "core/layout.hpp"
+#include "gpu/host_event.hpp"
+#include "gpu/host_pool_memory.hpp"
+
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+#include <caf/send.hpp>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace kvtide {
+
+struct rank::impl {
+  /// A message to a dead actor would vanish, so its sender is told.
+  template <class Message>
+  void send(Message message) {
+    if (is_alive(worker))
+      caf::anon_send(worker, std::move(message));
+    else
+      queue->push(rank_failed{id, {ec::rank_unavailable, text::no_worker}});
+  }
+
+  rank_id id = 0;
+  incarnation_id incarnation = 1;
+  std::shared_ptr<rank_queue> queue;
+  rank_port_actor port;
+  device_actor device;
+  gpu_worker_actor worker;
+  std::shared_ptr<gpu::host_event_table> events;
+};
+
+struct runtime::impl {
+  explicit impl(const options& options_);
+
+  ~impl();
+
+  /// A message to a dead actor would vanish, so its sender is told.
+  template <class Message>
+  ticket_id send(Message message) {
+    message.ticket = ++last_ticket;
+    if (is_alive(scheduler))
+      caf::anon_send(scheduler, std::move(message));
+    else
+      queue->push(
+        call_failed{last_ticket, 0, {ec::shutting_down, text::no_scheduler}});
+    return last_ticket;
+  }
+
+  /// Gives a rank a device and a worker.
+  void start_rank(rank::impl& seat);
+
+  options opts;
+  caf::actor_system_config config;
+  caf::actor_system system;
+  std::shared_ptr<const core::layout> shape;
+  std::shared_ptr<gpu::host_pool_memory> shared_pool
+    = std::make_shared<gpu::host_pool_memory>();
+  std::shared_ptr<engine_queue> queue;
+  engine_port_actor port;
+  cache_manager_actor cache;
+  scheduler_actor scheduler;
+  std::vector<std::unique_ptr<rank>> ranks;
+  ticket_id last_ticket = 0;
+  /// Simulated time that the engine has asked for.
+  nanoseconds_t now = 0;
+};
+
+} // namespace kvtide

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// What goes on when an actor dies that the scheduler works with. Whatever the
+/// item in progress asked it is answered in its place, as if it had nothing.
+
+#include "actors/cache_manager.hpp"
+#include "actors/log.hpp"
+#include "actors/scheduler.hpp"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace kvtide {
+
+namespace {
+
+/// A cache manager that dies so often before anything was asked of it will die
+/// again.
+constexpr std::uint32_t hopeless = 3;
+
+} // namespace
+
+void scheduler_state::on_down(const caf::actor_addr& who) {
+  if (cache && cache.address() == who)
+    return lose_cache();
+  for (rank_id r = 0; r < ranks.size(); ++r)
+    if (ranks[r].worker && ranks[r].worker.address() == who)
+      return lose_worker(r);
+  lose_device(who);
+  for (auto i = rows.begin(); i != rows.end(); ++i)
+    if (auto& row = *i.value(); row.actor && row.actor.address() == who)
+      return lose_request(i.key(), row);
+}
+
+// -- ranks --------------------------------------------------------------------
+
+void scheduler_state::lose_worker(rank_id rank) {
+  auto& seat = ranks[rank];
+  seat.worker = nullptr;
+  push(rank_gone{rank, seat.incarnation});
+  // It answers no more; the item in progress must not wait for it.
+  if (auto* tick = std::get_if<advance_phase>(&phase); tick != nullptr)
+    rank_ticked(*tick, rank);
+}
+
+void scheduler_state::lose_device(const caf::actor_addr& who) {
+  for (auto& seat : ranks)
+    if (seat.device == who)
+      seat.device = nullptr; // Its worker says what that means.
+  const auto i = std::find_if(orphans.begin(), orphans.end(),
+                              [&](const orphan& x) { return x.device == who; });
+  if (i == orphans.end())
+    return;
+  auto ended = std::move(i->copies);
+  orphans.erase(i);
+  push(std::move(ended));
+}
+
+void scheduler_state::start(rank_gone& x) {
+  auto& seat = ranks[x.rank];
+  if (!seat.alive || seat.incarnation != x.incarnation)
+    return;
+  seat.alive = false;
+  log().error("scheduler: rank {} is gone; nothing is stored or found until it "
+              "is back",
+              x.rank);
+  self->send(engine, rank_lost{x.rank, x.incarnation});
+  auto reports = std::vector<scheduler_item>{};
+  const auto report = [&](job_id id, rank_id rank, job_status status) {
+    reports.push_back(
+      msg::transfer_done{id, rank, ranks[rank].incarnation, status, 0});
+  };
+  // No rank has heard of these, and none may: whoever takes this rank's place
+  // has another host pool.
+  auto unheard = std::set<job_id>{};
+  for (const auto& work : std::exchange(waiting_loads, {})) {
+    unheard.insert(work.id);
+    for (rank_id r = 0; r < ranks.size(); ++r)
+      report(work.id, r, job_status::failed);
+  }
+  // All else is over when the device is gone, which may come later: until then
+  // it may read and write what it was told to (S7, S8).
+  auto copies = rank_fenced{x.rank, {}};
+  for (const auto& [id, entry] : jobs.all()) {
+    using state = core::tracked_job::rank_state;
+    const auto now_ = entry.ranks[x.rank];
+    if (now_ == state::ended || unheard.count(id) > 0)
+      continue;
+    if (seat.device)
+      copies.jobs.push_back(id);
+    if (!seat.device)
+      report(id, x.rank,
+             now_ == state::late ? job_status::drained : job_status::failed);
+    else if (now_ == state::silent)
+      report(id, x.rank, job_status::late);
+  }
+  if (!copies.jobs.empty())
+    orphans.push_back({seat.device, std::move(copies)});
+  push_front(std::move(reports));
+}
+
+void scheduler_state::start(rank_fenced& x) {
+  for (auto id : x.jobs)
+    if (jobs.report(id, x.rank, job_status::drained, 0)
+        == core::job_table::effect::drained)
+      end_late_copies(id);
+}
+
+// -- the cache manager --------------------------------------------------------
+
+void scheduler_state::lose_cache() {
+  cache = nullptr;
+  queue.push_front(cache_gone{}); // Before anything else asks for it.
+  if (cache_asked)
+    answer_for_cache();
+  else
+    pump();
+}
+
+void scheduler_state::start(cache_gone&) {
+  counters.lost_caches += 1;
+  cache_losses_in_a_row += 1;
+  if (cache_losses_in_a_row < hopeless) {
+    log().error("scheduler: the cache manager is gone; another one starts "
+                "empty");
+    start_cache();
+  } else {
+    log().error("scheduler: the cache manager dies as soon as it starts; the "
+                "host pool is out of use until the next reset");
+  }
+  forget_everything(); // Slots of running copies are not handed out (R9).
+  self->send(engine, cache_lost{});
+}
+
+void scheduler_state::start_cache() {
+  cache = self->spawn(cache_manager, cache_manager_config{shape, opts});
+  self->monitor(cache);
+  if (pool_slots > 0)
+    self->send(cache, msg::open_pool{pool_slots});
+}
+
+void scheduler_state::answer_for_cache() {
+  if (auto* lookup = std::get_if<lookup_phase>(&phase); lookup != nullptr) {
+    auto nothing = msg::search_result{};
+    nothing.turn = turn;
+    for (auto row : lookup->searched) {
+      auto& answer = nothing.answers.emplace_back();
+      answer.tokens = 0;
+      answer.end_tokens = lookup->rows[row].local;
+    }
+    on(nothing);
+  } else if (auto* step = std::get_if<step_phase>(&phase); step != nullptr) {
+    auto no_room = core::store_grant{};
+    no_room.settled_tokens = 0;
+    auto nothing = msg::stores_prepared{turn, {}};
+    nothing.grants.resize(step->offered.size(), no_room);
+    on(nothing);
+  } else if (std::holds_alternative<allocate_phase>(phase)) {
+    auto nothing = msg::load_prepared{};
+    nothing.turn = turn;
+    nothing.grant.absent = 0;
+    on(nothing);
+  } else if (std::holds_alternative<rollback_phase>(phase)) {
+    auto nothing = msg::rolled_back{};
+    nothing.turn = turn;
+    on(nothing);
+  } else if (std::holds_alternative<report_phase>(phase)) {
+    auto nothing = msg::pool_report{};
+    nothing.turn = turn;
+    on(nothing);
+  } else if (std::holds_alternative<events_phase>(phase)) {
+    auto nothing = msg::cache_events{};
+    nothing.turn = turn;
+    on(nothing);
+  }
+}
+
+// -- requests -----------------------------------------------------------------
+
+void scheduler_state::lose_request(request_id id, request_row& row) {
+  if (counters.lost_requests++ == 0)
+    log().error("scheduler: the actor of request {} is gone; the request goes "
+                "on without the cache. Further ones are only counted",
+                id);
+  // Its keys and block tables are lost with it.
+  row.actor = nullptr;
+  row.no_read = true;
+  row.wish.no_store = true;
+  empty_tables(id, row);
+  row.update = {};
+  answer_for_request(id);
+}
+
+void scheduler_state::answer_for_request(request_id id) {
+  if (auto* step = std::get_if<step_phase>(&phase); step != nullptr) {
+    const auto i = step->place.find(id);
+    if (i == step->place.end() || step->participants[i->second].answered)
+      return;
+    auto nothing = msg::store_offer{};
+    nothing.turn = turn;
+    nothing.offer.request = id;
+    nothing.storable = find(id)->next;
+    on(nothing);
+  } else if (auto* lookup = std::get_if<lookup_phase>(&phase);
+             lookup != nullptr && lookup->missing > 0) {
+    for (std::size_t i = 0; i < lookup->searched.size(); ++i) {
+      // An answer has one view per group.
+      if (lookup->rows[lookup->searched[i]].request != id
+          || lookup->answered[i])
+        continue;
+      lookup->queries[i].skip_reading = true;
+      auto nothing = msg::search_keys{turn, id, {}};
+      nothing.keys.resize(shape->groups.size());
+      return on(nothing);
+    }
+  } else if (auto* allocation = std::get_if<allocate_phase>(&phase);
+             allocation != nullptr && allocation->request == id
+             && !allocation->offered) {
+    auto nothing = msg::load_offer{};
+    nothing.turn = turn;
+    nothing.request = id;
+    on(nothing);
+  }
+}
+
+} // namespace kvtide

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include "kvtide/ids.hpp"
+#include "kvtide/job.hpp"
+
+#include "core/order_log.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace kvtide::core {
+
+/// Checks that no copy gets a host slot that another one may still touch, where
+/// a store is one of the two (S8).
+class slot_check {
+public:
+  explicit slot_check(order_log& log) : log_(log) {
+    // nop
+  }
+
+  /// A job was given the slots of its rows.
+  void started(const job& work);
+
+  /// No copy of this job touches its slots any more.
+  void ended(const job& work);
+
+private:
+  struct use {
+    std::uint32_t reads = 0;
+    std::uint32_t writes = 0;
+    /// The latest that touches it.
+    job_id by = 0;
+  };
+
+  use& at(slot_id slot);
+
+  order_log& log_;
+  std::vector<use> slots_;
+};
+
+} // namespace kvtide::core

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// What the host process hears when actors of a real runtime die, and how it
+/// goes on.
+
+#include "kvtide/runtime.hpp"
+
+#include "actors/runtime_impl.hpp"
+
+#include <caf/exit_reason.hpp>
+#include <caf/send.hpp>
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <utility>
+#include <variant>
+#include <vector>
+
+using namespace std::chrono_literals;
+
+namespace kvtide {
+
+struct runtime_access {
+  static auto& parts(runtime& what) {
+    return *what.impl_;
+  }
+
+  static auto& parts(rank& what) {
+    return *what.impl_;
+  }
+};
+
+namespace {
+
+using access = runtime_access;
+
+/// Only a broken runtime is waited for so long.
+constexpr auto patience = 20s;
+
+/// What a side has heard and nobody has asked for yet.
+template <class Event>
+class ear {
+public:
+  /// Waits for an event of one kind, and drops those before it.
+  template <class Wanted, class Side>
+  std::optional<Wanted> await(Side& side) {
+    for (;;) {
+      while (!heard_.empty()) {
+        auto event = std::move(heard_.front());
+        heard_.pop_front();
+        if (auto* found = std::get_if<Wanted>(&event))
+          return std::move(*found);
+      }
+      if (!side.wait(patience))
+        return std::nullopt;
+      for (auto& event : side.poll())
+        heard_.push_back(std::move(event));
+    }
+  }
+
+private:
+  std::deque<Event> heard_;
+};
+
+template <class Handle>
+void kill(const Handle& actor) {
+  caf::anon_send_exit(actor, caf::exit_reason::kill);
+}
+
+constexpr std::size_t block_bytes = 64;
+constexpr std::uint64_t blocks = 8;
+
+class Runtime : public ::testing::Test {
+protected:
+  Runtime() {
+    opts.groups.front().tokens_per_block = 4;
+    opts.blocks_per_chunk = 1;
+    opts.tokens_per_hash = 4;
+    opts.host_bytes = 16 * block_bytes;
+    uut.emplace(runtime::start(opts).value());
+  }
+
+  rank& side() {
+    return uut->local_rank(0);
+  }
+
+  template <class Event>
+  std::optional<Event> on_rank() {
+    return rank_ear.await<Event>(side());
+  }
+
+  template <class Event>
+  std::optional<Event> on_engine() {
+    return engine_ear.await<Event>(*uut);
+  }
+
+  void register_memory() {
+    auto kv = kv_memory{};
+    kv.tensors.push_back({});
+    kv.tensors.back().base = gpu.data();
+    kv.tensors.back().bytes = gpu.size();
+    kv.tensors.back().blocks = blocks;
+    kv.tensors.back().block_stride = block_bytes;
+    kv.tensors.back().page_bytes = block_bytes;
+    kv.references.push_back({0, 0, 0, 0, block_bytes});
+    side().register_kv(std::move(kv));
+    const auto answer = on_rank<kv_registered>();
+    ASSERT_TRUE(answer);
+    ASSERT_EQ(answer->reason.code, ec::none) << answer->reason.text;
+  }
+
+  /// A request that is stored, and its steps.
+  void serve(request_id id, step_id step) {
+    auto add = add_request{};
+    add.request = id;
+    add.prompt_tokens = add.known_tokens = 4;
+    uut->add(add);
+    uut->extend({id, 0, {prefix_hash{"a", 1}}, {}, {}});
+    run_step({step, {{id, row_kind::fresh, {{1}}, 0, 4, 4}}, {}, {}});
+    uut->finish({id, finish_reason::stop, 4, 4});
+    run_step({step + 1, {}, {}, {}});
+    uut->shutdown(patience);
+    const auto done = on_engine<call_done>();
+    ASSERT_TRUE(done);
+    EXPECT_TRUE(done->in_flight.empty());
+    uut->get_stats();
+    const auto answer = on_engine<stats_answer>();
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(answer->values.stored_chunks, 1u);
+    EXPECT_EQ(answer->values.order_errors, 0u);
+  }
+
+  void run_step(step_call call) {
+    const auto step = call.step;
+    uut->step(std::move(call));
+    side().begin_step(step);
+    EXPECT_TRUE(on_engine<step_plan>());
+    const auto ready = on_rank<step_ready>();
+    ASSERT_TRUE(ready);
+    EXPECT_EQ(ready->step, step);
+    side().end_step(step, {});
+  }
+
+  options opts;
+  std::vector<std::byte> gpu = std::vector<std::byte>(blocks * block_bytes);
+  std::optional<runtime> uut;
+  ear<engine_event> engine_ear;
+  ear<rank_event> rank_ear;
+};
+
+TEST_F(Runtime, RestartsARankWhoseWorkerDied) {
+  register_memory();
+  EXPECT_EQ(uut->restart_rank(0).code, ec::out_of_order) << "it lives";
+  EXPECT_EQ(uut->restart_rank(1).code, ec::invalid_argument);
+  side().begin_step(1); // Nobody waits for its step_ready for ever.
+  kill(access::parts(side()).worker);
+  const auto failed = on_rank<rank_failed>();
+  ASSERT_TRUE(failed);
+  EXPECT_EQ(failed->reason.code, ec::rank_unavailable);
+  ASSERT_TRUE(on_rank<kv_unregistered>());
+  ASSERT_TRUE(on_engine<rank_lost>());
+  side().end_step(1, {});
+  ASSERT_TRUE(on_rank<rank_failed>()) << "no call vanishes";
+  ASSERT_EQ(uut->restart_rank(0).code, ec::none);
+  register_memory();
+  const auto back = on_engine<rank_back>();
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->incarnation, 2u);
+  serve(1, 1);
+}
+
+TEST_F(Runtime, RestartsARankWhoseDeviceDied) {
+  register_memory();
+  kill(access::parts(side()).device);
+  auto failed = on_rank<rank_failed>();
+  while (failed && failed->reason.code != ec::rank_unavailable) {
+    EXPECT_EQ(failed->reason.code, ec::device_failure);
+    failed = on_rank<rank_failed>();
+  }
+  ASSERT_TRUE(failed);
+  ASSERT_TRUE(on_rank<kv_unregistered>());
+  ASSERT_TRUE(on_engine<rank_lost>());
+  ASSERT_EQ(uut->restart_rank(0).code, ec::none);
+  register_memory();
+  ASSERT_TRUE(on_engine<rank_back>());
+  serve(1, 1);
+}
+
+TEST_F(Runtime, AnswersEveryCallWhenTheSchedulerDied) {
+  register_memory();
+  kill(access::parts(*uut).scheduler);
+  const auto lost = on_engine<runtime_lost>();
+  ASSERT_TRUE(lost);
+  EXPECT_NE(lost->reason.text, "");
+  const auto ticket = uut->get_stats();
+  const auto failed = on_engine<call_failed>();
+  ASSERT_TRUE(failed);
+  EXPECT_EQ(failed->ticket, ticket);
+  EXPECT_EQ(failed->reason.code, ec::shutting_down);
+  ASSERT_TRUE(on_rank<kv_unregistered>()) << "the rank ends as well";
+  EXPECT_EQ(uut->restart_rank(0).code, ec::shutting_down);
+  // Another one serves.
+  uut.reset();
+  uut.emplace(runtime::start(opts).value());
+  register_memory();
+  serve(1, 1);
+}
+
+TEST_F(Runtime, GoesOnWhenTheCacheManagerDied) {
+  register_memory();
+  kill(access::parts(*uut).cache);
+  ASSERT_TRUE(on_engine<cache_lost>());
+  serve(1, 1);
+}
+
+} // namespace
+} // namespace kvtide
