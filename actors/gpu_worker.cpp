@@ -341,6 +341,8 @@ void gpu_worker_state::take(const msg::begin_step& plan) {
   added.flushed_stores = take_jobs(plan.flushed_stores);
   added.flush.reserve(plan.flush.size());
   for (const auto id : plan.flush) {
+    if (path.is_older(id))
+      continue; // Nothing that this device was given waits for it.
     if (path.may_be_known(id))
       added.flush.push_back(id);
     else

@@ -35,6 +35,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <string_view>
 #include <variant>
 #include <vector>
@@ -476,6 +477,8 @@ struct scheduler_state {
   nanoseconds_t idle_due = never;
   /// When silent ranks are asked; `never` only while no job is in flight.
   nanoseconds_t reports_due = never;
+  /// What was asked for last time: it may come twice, if it was only slow.
+  std::set<std::pair<job_id, rank_id>> repeats;
   alarm wake_up;
 
   struct stop_call {

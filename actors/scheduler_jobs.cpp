@@ -48,6 +48,8 @@ void scheduler_state::start(msg::transfer_done& x) {
     checks->rank_reported(x.job, x.rank, x.status);
   switch (what) {
     case effect::ignored:
+      if (repeats.count({x.job, x.rank}) > 0)
+        return; // It was asked for, and had only been slow.
       return order.breach(core::order_rule::s9,
                           "a report came twice, or for an unknown job", // R10
                           text_of(x));
@@ -345,6 +347,7 @@ void scheduler_state::ask_for_reports() {
   const auto patience = longest_silence(opts);
   auto asks = std::vector<msg::report_again>(ranks.size());
   reports_due = never;
+  repeats.clear();
   for (const auto& [id, known] : jobs.all()) {
     auto& entry = *jobs.find(id);
     if (later_by(entry.asked, patience) <= moment) {
@@ -363,9 +366,15 @@ void scheduler_state::ask_for_reports() {
   for (const auto& work : waiting_loads)
     for (auto& ask : asks)
       std::erase(ask.silent, work.id);
-  for (rank_id r = 0; r < ranks.size(); ++r)
-    if (ranks[r].worker && !(asks[r].silent.empty() && asks[r].late.empty()))
-      self->send(ranks[r].worker, std::move(asks[r]));
+  for (rank_id r = 0; r < ranks.size(); ++r) {
+    auto& ask = asks[r];
+    if (!ranks[r].worker || (ask.silent.empty() && ask.late.empty()))
+      continue;
+    for (const auto* ids : {&ask.silent, &ask.late})
+      for (auto id : *ids)
+        repeats.emplace(id, r);
+    self->send(ranks[r].worker, std::move(ask));
+  }
 }
 
 /// Another life of the rank may still copy it, of which this one knows nothing.

@@ -13,6 +13,7 @@ bool job_path::take(job_id id) {
   if (place != step_.end() && *place == id)
     return false;
   step_.insert(place, id);
+  lowest_ = lowest_ ? std::min(*lowest_, id) : id;
   highest_ = highest_ ? std::max(*highest_, id) : id;
   return true;
 }

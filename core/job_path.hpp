@@ -27,12 +27,18 @@ public:
   [[nodiscard]] bool take(job_id id);
 
   /// False for an id above all that were seen: nobody can wait for it (S4).
-  /// Before the first one, an id may be of an earlier life of the rank.
   [[nodiscard]] bool may_be_known(job_id id) const noexcept {
-    return !highest_ || id <= *highest_;
+    return highest_ && id <= *highest_;
+  }
+
+  /// True for an id below all that were seen: if it was planned for this rank,
+  /// then for an earlier life of it.
+  [[nodiscard]] bool is_older(job_id id) const noexcept {
+    return !lowest_ || id < *lowest_;
   }
 
 private:
+  std::optional<job_id> lowest_;
   std::optional<job_id> highest_;
   /// Highest id of the earlier steps.
   std::optional<job_id> floor_;

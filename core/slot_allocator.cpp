@@ -2,7 +2,9 @@
 
 #include "core/slot_allocator.hpp"
 
+#include <algorithm>
 #include <cassert>
+#include <map>
 
 namespace kvtide::core {
 
@@ -15,7 +17,7 @@ slot_id slot_allocator::take() {
   ++taken_;
   while (next_unused_ < slots_) {
     const auto slot = static_cast<slot_id>(next_unused_++);
-    if (slot >= out_of_use_.size() || !out_of_use_[slot])
+    if (slot >= out_of_use_.size() || out_of_use_[slot] == 0)
       return slot;
   }
   const auto slot = freed_.back();
@@ -32,13 +34,13 @@ void slot_allocator::give_back(slot_id slot) {
 void slot_allocator::quarantine(slot_id slot) {
   assert(taken_ > 0);
   --taken_;
-  mark_out_of_use(slot);
+  mark_out_of_use(slot, 1);
 }
 
 bool slot_allocator::release(slot_id slot) {
-  if (slot >= out_of_use_.size() || !out_of_use_[slot])
+  if (slot >= out_of_use_.size() || out_of_use_[slot] == 0
+      || --out_of_use_[slot] > 0)
     return false;
-  out_of_use_[slot] = false;
   --quarantined_;
   if (slot < next_unused_)
     freed_.push_back(slot);
@@ -49,9 +51,13 @@ void slot_allocator::restart(std::span<const slot_id> running) {
   next_unused_ = 0;
   freed_.clear();
   taken_ = 0;
+  // Who kept a slot out of use before and still does is in `running` again.
+  auto jobs = std::map<slot_id, std::uint32_t>{};
   for (const auto slot : running)
     if (slot < slots_)
-      mark_out_of_use(slot);
+      ++jobs[slot];
+  for (const auto& [slot, count] : jobs)
+    mark_out_of_use(slot, count);
 }
 
 void slot_allocator::clear() {
@@ -60,13 +66,12 @@ void slot_allocator::clear() {
   restart({});
 }
 
-void slot_allocator::mark_out_of_use(slot_id slot) {
+void slot_allocator::mark_out_of_use(slot_id slot, std::uint32_t jobs) {
   if (slot >= out_of_use_.size())
     out_of_use_.resize(std::size_t{slot} + 1);
-  if (out_of_use_[slot])
-    return;
-  out_of_use_[slot] = true;
-  ++quarantined_;
+  if (out_of_use_[slot] == 0)
+    ++quarantined_;
+  out_of_use_[slot] = std::max(out_of_use_[slot], jobs);
 }
 
 } // namespace kvtide::core

@@ -5,6 +5,7 @@
 #include "kvtide/ids.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -27,11 +28,14 @@ public:
   /// @pre `slot` was taken
   void quarantine(slot_id slot);
 
-  /// @returns false if the slot was not out of use
+  /// One job less touches the slot.
+  /// @returns true if that was the last one, and the slot can be handed out
   bool release(slot_id slot);
 
   /// All slots count as never used again. Those out of use stay so, and those
-  /// in `running` join them; slots out of range are ignored.
+  /// in `running` join them until each job has released them; slots out of
+  /// range are ignored.
+  /// @param running slots of all jobs in flight, once per job that touches them
   void restart(std::span<const slot_id> running);
 
   /// As if new.
@@ -50,14 +54,14 @@ public:
   }
 
 private:
-  void mark_out_of_use(slot_id slot);
+  void mark_out_of_use(slot_id slot, std::uint32_t jobs);
 
   std::size_t slots_;
   /// Slots below were used, or are out of use and were passed over.
   std::size_t next_unused_ = 0;
   std::vector<slot_id> freed_;
-  /// By slot; short if only low slots ever were out of use.
-  std::vector<bool> out_of_use_;
+  /// By slot: jobs that keep it out of use; short if only low slots ever were.
+  std::vector<std::uint32_t> out_of_use_;
   std::size_t quarantined_ = 0;
   std::size_t taken_ = 0;
 };

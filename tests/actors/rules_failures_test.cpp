@@ -212,6 +212,24 @@ TEST(Rules, R9_slots_of_running_copies_are_not_handed_out) {
   EXPECT_THAT(free_slots(safe), ElementsAre(2u, 4u));
 }
 
+TEST(Rules, R9_a_slot_that_two_loads_read_is_kept_until_both_have_ended) {
+  auto sys = test_system{plain_options(safe)};
+  warm(sys, P, {{1, 2}}, 8);
+  for (auto id : {R, Q}) {
+    sys.add(id, 9, {P, 8});
+    EXPECT_EQ(sys.lookup(id), 8);
+  }
+  sys.alloc(R, {{4, 5, 6}}, 8);
+  sys.alloc(Q, {{7, 8, 9}}, 8);
+  EXPECT_EQ(sys.step(), "L1{P#0->4,P#1->5} L2{P#0->7,P#1->8}");
+  sys.reset();
+  sys.done(1);
+  EXPECT_EQ(sys.counters().quarantined_slots, 2u);
+  sys.done(2);
+  EXPECT_EQ(sys.counters().quarantined_slots, 0u);
+  EXPECT_EQ(sys.counters().free_slots, 64u);
+}
+
 TEST(Rules, R10_bad_reports_and_lists_are_counted_and_ignored) {
   for (auto rules : {reference, safe}) {
     auto sys = test_system{plain_options(rules)};

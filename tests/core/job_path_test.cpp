@@ -29,15 +29,25 @@ TEST(JobPath, S12TakesNoIdOfAnEarlierStep) {
 
 TEST(JobPath, S4KnowsWhichIdsNobodyCanWaitFor) {
   job_path uut;
-  EXPECT_TRUE(uut.may_be_known(9)) << "another life of this rank had it";
+  EXPECT_FALSE(uut.may_be_known(9));
   uut.begin_step();
   EXPECT_TRUE(uut.take(4));
   EXPECT_TRUE(uut.may_be_known(4));
-  // It may have gone to another life of this rank.
   EXPECT_TRUE(uut.may_be_known(3));
   EXPECT_FALSE(uut.may_be_known(5));
   uut.begin_step();
   EXPECT_TRUE(uut.may_be_known(4));
+}
+
+TEST(JobPath, S4KnowsWhichIdsAreOfAnEarlierLifeOfTheRank) {
+  job_path uut;
+  EXPECT_TRUE(uut.is_older(9)) << "nothing was planned for this life yet";
+  uut.begin_step();
+  EXPECT_TRUE(uut.take(7)); // A flushed store travels ahead.
+  EXPECT_TRUE(uut.take(5));
+  EXPECT_TRUE(uut.is_older(4));
+  EXPECT_FALSE(uut.is_older(5));
+  EXPECT_FALSE(uut.is_older(8));
 }
 
 } // namespace

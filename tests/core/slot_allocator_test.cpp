@@ -64,6 +64,21 @@ TEST(SlotAllocator, KeepsWhatWasOutOfUseBeforeARestart) {
   EXPECT_EQ(uut.take(), 0u);
 }
 
+// R9: loads may share the slots that they read.
+TEST(SlotAllocator, KeepsASlotOutOfUseUntilEachJobHasReleasedIt) {
+  auto uut = slot_allocator{2};
+  const auto slot = uut.take();
+  uut.restart(std::vector<slot_id>{slot, slot, slot});
+  EXPECT_EQ(uut.quarantined(), 1u);
+  EXPECT_FALSE(uut.release(slot));
+  // Those two are still there at the next restart, nobody else is.
+  uut.restart(std::vector<slot_id>{slot, slot});
+  EXPECT_FALSE(uut.release(slot));
+  EXPECT_EQ(uut.free(), 1u);
+  EXPECT_TRUE(uut.release(slot));
+  EXPECT_EQ(uut.free(), 2u);
+}
+
 RC_GTEST_PROP(SlotAllocator, NeverOwnsASlotTwiceNorLosesOne, ()) {
   constexpr auto slots = std::size_t{6};
   auto uut = slot_allocator{slots};

@@ -479,6 +479,10 @@ void engine_model::call_reset() {
   call(msg::reset{});
 }
 
+void engine_model::call_stats() {
+  call(msg::get_stats{});
+}
+
 /// The user changes the last tokens.
 void engine_model::edit(request_id id) {
   auto& x = lives_.at(id);

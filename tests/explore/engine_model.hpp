@@ -112,6 +112,8 @@ public:
 
   void call_reset();
 
+  void call_stats();
+
   [[nodiscard]] std::vector<request_id> alive() const;
 
   /// "waiting", "asked", "loading", "ready" or "running".

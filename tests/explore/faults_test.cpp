@@ -22,6 +22,11 @@
 #include <vector>
 
 namespace kvtide::explore {
+
+static void PrintTo(const scenario& x, std::ostream* out) {
+  *out << x.name;
+}
+
 namespace {
 
 // -- scenarios ----------------------------------------------------------------
@@ -45,10 +50,6 @@ std::vector<scenario> small_scenarios() {
 
 std::string name_of(const ::testing::TestParamInfo<scenario>& row) {
   return row.param.name;
-}
-
-std::ostream& operator<<(std::ostream& out, const scenario& x) {
-  return out << x.name;
 }
 
 // -- runs ---------------------------------------------------------------------

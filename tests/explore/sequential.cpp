@@ -41,6 +41,7 @@ engine_actor::behavior_type listen(engine_actor::stateful_pointer<part_state>,
     [=](const rank_lost& x) { add(x); },
     [=](const rank_back& x) { add(x); },
     [=](const overload& x) { add(x); },
+    [=](const cache_lost& x) { add(x); },
   };
 }
 
@@ -49,6 +50,7 @@ caf::behavior stand_in(caf::event_based_actor*, lines* plans,
   return {
     [=](const msg::begin_step& x) { plans->push_back(describe(x, *texts)); },
     [=](const msg::stores& x) { plans->push_back(describe(x, *texts)); },
+    [](const msg::report_again&) {},
   };
 }
 
@@ -84,7 +86,7 @@ void check_sequential(const scenario& what, const world& seen,
     auto cache
       = here.spawn(cache_manager, cache_manager_config{shape, what.opts});
     auto uut
-      = here.spawn(scheduler, scheduler_config{shape, what.opts}, cache, port);
+      = here.spawn(scheduler, scheduler_config{shape, what.opts, {}}, cache, port);
     for (const auto& input : seen.inputs()) {
       here.now() = input.when;
       if (input.died) {

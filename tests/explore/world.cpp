@@ -100,7 +100,7 @@ world::world(const scenario& what, chooser& next, bool traced)
   cache_
     = actors_.launch(cache_manager, cache_manager_config{shape_, what_.opts});
   watch(cache_, "the cache manager", {});
-  scheduler_ = actors_.launch(scheduler, scheduler_config{shape_, what_.opts},
+  scheduler_ = actors_.launch(scheduler, scheduler_config{shape_, what_.opts, breach_listener()},
                               cache_, port_);
   watch(scheduler_, "the scheduler", {});
   ranks_.resize(what_.opts.ranks);
@@ -159,6 +159,8 @@ void world::start_rank(rank_id r) {
   device_options.blocks_per_chunk
     = static_cast<std::uint32_t>(shape_->blocks_per_chunk);
   device_options.host_bytes = what_.slots * slot_bytes(*shape_);
+  device_options.rank = r;
+  device_options.on_breach = breach_listener();
   device_options.engine = [desk = rank.desk](gpu::wake_function wake) {
     return desk->open(std::move(wake));
   };
@@ -170,6 +172,8 @@ void world::start_rank(rank_id r) {
   worker_options.rule = &core::rules_of(what_.opts.rules);
   worker_options.job_deadline = what_.opts.job_deadline;
   worker_options.idle_delay = what_.opts.idle_delay;
+  worker_options.delivery = what_.opts.delivery;
+  worker_options.on_breach = breach_listener();
   rank.worker = actors_.launch(gpu_worker, worker_options, rank.device,
                                caf::actor_cast<scheduler_worker_port>(rank.up),
                                rank.side);
@@ -220,6 +224,10 @@ world::play_engine(engine_actor::stateful_pointer<link_state>, world* w) {
       w->engine_->pause(false);
     },
     [=](const overload& x) { heard(x); },
+    [=](const cache_lost& x) {
+      heard(x);
+      w->memory_->reset();
+    },
   };
 }
 
@@ -237,9 +245,11 @@ world::play_rank_side(rank_side_actor::stateful_pointer<link_state>, world* w,
         w->ready(r, x);
     },
     [=](const rank_failed& x) {
-      if (w->ranks_[r].alive && w->ranks_[r].incarnation == life)
+      if (w->ranks_[r].alive && w->ranks_[r].incarnation == life
+          && w->doomed_.empty())
         w->findings_.report("life", x.reason.text);
     },
+    [](const rank_stats&) {},
   };
 }
 
@@ -248,6 +258,9 @@ caf::behavior world::play_down_link(caf::event_based_actor* self, rank_id r) {
     [this, self, r](const msg::begin_step& x) {
       memory_->planned(r, x);
       keep_plan(r, describe(x, texts_));
+      self->send(caf::actor_cast<caf::actor>(ranks_[r].worker), x);
+    },
+    [this, self, r](const msg::report_again& x) {
       self->send(caf::actor_cast<caf::actor>(ranks_[r].worker), x);
     },
     [this, self, r](const msg::stores& x) {
@@ -331,6 +344,14 @@ bool world::all_ranks_gone() const {
     return gone_.count(rank.worker.id()) > 0
         && gone_.count(rank.device.id()) > 0;
   });
+}
+
+/// The order checker of the product names the rule first.
+std::function<void(const core::order_breach&)> world::breach_listener() {
+  return [this](const core::order_breach& x) {
+    if (!breaches_expected_)
+      findings_.report(core::to_string(x.rule), "the order checker: " + x.text);
+  };
 }
 
 /// What is planned after the scenario is not compared.
@@ -586,7 +607,7 @@ void world::returned(rank_id r) {
 void world::check_rest() {
   ending_ = true;
   const auto leftovers = [this] {
-    caf::anon_send(scheduler_, msg::get_stats{0});
+    engine_->call_stats();
     run_quietly();
     if (found())
       return;

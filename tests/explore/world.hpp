@@ -222,6 +222,7 @@ private:
   [[nodiscard]] std::uint64_t number_of(const caf::scheduled_actor& actor);
   [[nodiscard]] std::string text_of(const choice& what, std::size_t index);
   void check_rest();
+  std::function<void(const core::order_breach&)> breach_listener();
   void keep_plan(rank_id rank, std::string line);
   void hear(std::string line);
 
@@ -252,6 +253,7 @@ private:
   std::uint32_t deaths_ = 0;
   std::uint32_t idle_times_ = 0;
   std::set<caf::actor_id> gone_;
+  bool breaches_expected_ = false;
   /// Killed on purpose.
   std::set<caf::actor_id> doomed_;
   /// The scenario is over: what is left is looked at.
