@@ -51,7 +51,9 @@ void gpu_worker_state::begin_step(const msg::begin_step& plan) {
 void gpu_worker_state::stores(const msg::stores& plan) {
   if (plan.step == arrived)
     return take(plan);
-  if (arrived && plan.step > *arrived) {
+  if (!arrived)
+    return fail(plan.jobs); // Computed in an earlier life of this rank (S6).
+  if (plan.step > *arrived) {
     early.push_back(plan);
     return;
   }

@@ -35,8 +35,8 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <utility>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -75,6 +75,11 @@ struct rank_fenced {
 /// The cache manager died.
 struct cache_gone {};
 
+/// What a rank that died cannot say any more.
+struct presumed_report {
+  msg::transfer_done report;
+};
+
 /// No step came: finished requests are planned without one (S13).
 struct idle_plan {};
 
@@ -90,8 +95,8 @@ using scheduler_item
                  msg::allocate, msg::step, msg::outputs, msg::truncate,
                  msg::finish, msg::reset, msg::get_stats, msg::get_snapshot,
                  msg::take_events, msg::shutdown, msg::advance,
-                 msg::transfer_done, rank_joined, rank_gone, rank_fenced,
-                 cache_gone, idle_plan, advance_on>;
+                 msg::transfer_done, presumed_report, rank_joined, rank_gone,
+                 rank_fenced, cache_gone, idle_plan, advance_on>;
 
 // -- the item in progress -----------------------------------------------------
 
@@ -315,6 +320,8 @@ struct scheduler_state {
   // -- jobs, ranks and time (scheduler_jobs.cpp) ------------------------------
 
   void start(msg::transfer_done& x);
+  void start(presumed_report& x);
+  void take_report(const msg::transfer_done& x);
   void start(rank_joined& x);
   void start(msg::advance& x);
   void start(advance_on& x);

@@ -69,8 +69,8 @@ void scheduler_state::start(rank_gone& x) {
   self->send(engine, rank_lost{x.rank, x.incarnation});
   auto reports = std::vector<scheduler_item>{};
   const auto report = [&](job_id id, rank_id rank, job_status status) {
-    reports.push_back(
-      msg::transfer_done{id, rank, ranks[rank].incarnation, status, 0});
+    reports.push_back(presumed_report{
+      msg::transfer_done{id, rank, ranks[rank].incarnation, status, 0}});
   };
   // No rank has heard of these, and none may: whoever takes this rank's place
   // has another host pool.

@@ -39,9 +39,19 @@ void scheduler_state::on_transfer(msg::transfer_done& x) {
 }
 
 void scheduler_state::start(msg::transfer_done& x) {
-  if (x.rank >= ranks.size() || ranks[x.rank].incarnation != x.incarnation)
+  if (x.rank >= ranks.size() || ranks[x.rank].incarnation < x.incarnation)
     return order.breach(core::order_rule::s12,
                         "a report of another life of a rank came", text_of(x));
+  if (ranks[x.rank].incarnation > x.incarnation || !ranks[x.rank].alive)
+    return; // On its way when the rank died: its jobs have their outcomes (S9).
+  take_report(x);
+}
+
+void scheduler_state::start(presumed_report& x) {
+  take_report(x.report);
+}
+
+void scheduler_state::take_report(const msg::transfer_done& x) {
   using effect = core::job_table::effect;
   const auto what = jobs.report(x.job, x.rank, x.status, x.first_failed_row);
   if (checks && what != effect::ignored)

@@ -697,6 +697,13 @@ TEST_F(GpuWorker, S9RepeatsThatAJobIsLateOrOver) {
   EXPECT_THAT(take_reports(), ElementsAre("1 drained"));
 }
 
+TEST_F(GpuWorker, S6FailsStoresOfAStepThatAnEarlierLifeComputed) {
+  start();
+  tell(stores(3, {7}));
+  EXPECT_THAT(take_reports(), ElementsAre("7 failed"));
+  EXPECT_EQ(state().order.total(), 0u);
+}
+
 TEST_F(GpuWorker, S9RefusesAJobThatItSaidItNeverHeardOf) {
   ear.expect();
   start();

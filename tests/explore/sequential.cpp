@@ -77,7 +77,8 @@ void check_sequential(const scenario& what, const world& seen,
                       findings& found) {
   auto heard = lines{};
   auto plans = std::vector<lines>(what.opts.ranks);
-  auto parts = std::vector<caf::actor>(what.opts.ranks);
+  auto workers = std::vector<caf::actor>(what.opts.ranks);
+  auto devices = workers;
   {
     auto here = test::actor_world{};
     const auto shape = std::make_shared<const core::layout>(
@@ -85,18 +86,22 @@ void check_sequential(const scenario& what, const world& seen,
     auto port = here.spawn(listen, &heard, &seen.texts());
     auto cache
       = here.spawn(cache_manager, cache_manager_config{shape, what.opts});
-    auto uut
-      = here.spawn(scheduler, scheduler_config{shape, what.opts, {}}, cache, port);
+    auto uut = here.spawn(scheduler, scheduler_config{shape, what.opts, {}},
+                          cache, port);
     for (const auto& input : seen.inputs()) {
       here.now() = input.when;
-      if (input.died) {
-        here.kill(parts[*input.died]);
+      if (input.worker_died) {
+        here.kill(workers[*input.worker_died]);
+      } else if (input.device_died) {
+        here.kill(devices[*input.device_died]);
       } else if (input.rank) {
-        auto& part = parts[*input.rank];
-        part = here.spawn(stand_in, &plans[*input.rank], &seen.texts());
-        caf::actor_cast<caf::strong_actor_ptr>(uut)->enqueue(
-          caf::actor_cast<caf::strong_actor_ptr>(part), caf::make_message_id(),
-          input.content, nullptr);
+        auto& worker = workers[*input.rank];
+        worker = here.spawn(stand_in, &plans[*input.rank], &seen.texts());
+        auto& device = devices[*input.rank];
+        device = here.spawn(stand_in, &plans[*input.rank], &seen.texts());
+        auto ready = input.content.get_as<msg::worker_ready>(0);
+        ready.device = caf::actor_cast<caf::strong_actor_ptr>(device);
+        here.send_as(worker, caf::actor_cast<caf::actor>(uut), ready);
       } else {
         caf::actor_cast<caf::strong_actor_ptr>(uut)->enqueue(
           nullptr, caf::make_message_id(), input.content, nullptr);
@@ -107,7 +112,8 @@ void check_sequential(const scenario& what, const world& seen,
     port = nullptr;
     cache = nullptr;
     uut = nullptr;
-    parts.clear();
+    workers.clear();
+    devices.clear();
   }
   compare(seen.heard(), heard, "the engine", found);
   if (what.opts.delivery == plan_delivery::direct)

@@ -41,7 +41,9 @@ struct scheduler_input {
   /// Whose worker joins with it.
   std::optional<rank_id> rank;
   /// Whose worker has died.
-  std::optional<rank_id> died;
+  std::optional<rank_id> worker_died;
+  /// Whose device has died.
+  std::optional<rank_id> device_died;
 };
 
 /// Called before each event; may do something in between.
@@ -128,6 +130,11 @@ public:
   void plan_report_fault(std::size_t number, report_fault kind) {
     bad_report_ = number;
     report_fault_ = kind;
+  }
+
+  /// The order checker may name this rule.
+  void expect_breaches(core::order_rule rule) {
+    breaches_expected_ = rule;
   }
 
   /// Reports that workers have made.
@@ -218,6 +225,7 @@ private:
   void forward_report(rank_id rank, const msg::transfer_done& x);
   void enqueue_compute(rank_id rank, step_id step, std::uint64_t fence);
   void ready(rank_id rank, const step_ready& x);
+  void lose_rank(rank_id rank);
   void returned(rank_id rank);
   [[nodiscard]] std::uint64_t number_of(const caf::scheduled_actor& actor);
   [[nodiscard]] std::string text_of(const choice& what, std::size_t index);
@@ -246,14 +254,15 @@ private:
   std::vector<scheduler_input> inputs_;
   std::vector<std::string> heard_;
   std::map<std::uint64_t, std::uint64_t> numbers_;
-  /// To which rank a link leads, or led.
+  /// To which rank a link leads, or led, and whose a device is, or was.
   std::map<caf::actor_id, rank_id> links_;
+  std::map<caf::actor_id, rank_id> devices_;
   std::uint32_t failures_ = 0;
   std::uint32_t deadlines_ = 0;
   std::uint32_t deaths_ = 0;
   std::uint32_t idle_times_ = 0;
   std::set<caf::actor_id> gone_;
-  bool breaches_expected_ = false;
+  std::optional<core::order_rule> breaches_expected_;
   /// Killed on purpose.
   std::set<caf::actor_id> doomed_;
   /// The scenario is over: what is left is looked at.
