@@ -221,7 +221,7 @@ TEST(Rules, R9_a_slot_that_two_loads_read_is_kept_until_both_have_ended) {
   }
   sys.alloc(R, {{4, 5, 6}}, 8);
   sys.alloc(Q, {{7, 8, 9}}, 8);
-  EXPECT_EQ(sys.step(), "L1{P#0->4,P#1->5} L2{P#0->7,P#1->8}");
+  EXPECT_EQ(sys.step(), "L1{R#0->4,R#1->5} L2{Q#0->7,Q#1->8}");
   sys.reset();
   sys.done(1);
   EXPECT_EQ(sys.counters().quarantined_slots, 2u);
