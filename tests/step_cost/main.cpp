@@ -75,6 +75,7 @@ play_engine(engine_actor::stateful_pointer<part_state>, engine_ear* ear) {
     [](const rank_lost&) {},
     [](const rank_back&) {},
     [](const overload&) {},
+    [](const cache_lost&) {},
   };
 }
 
