@@ -273,16 +273,20 @@ void gpu_worker_state::timer() {
   arm_timer();
 }
 
-void gpu_worker_state::on_down(const caf::actor_addr& who) {
-  if (device.address() == who)
+void gpu_worker_state::on_down(const caf::down_msg& down) {
+  // Whoever stops the runtime knows it.
+  const auto stopped = down.reason == caf::exit_reason::user_shutdown;
+  const auto at_device = device.address() == down.source;
+  if (!stopped)
+    log().error("rank {}: the {} is gone with {} jobs in flight", config.rank,
+                at_device ? "device" : "scheduler", ledger.size());
+  if (at_device)
     device_down();
   else
     scheduler_down();
 }
 
 void gpu_worker_state::device_down() {
-  log().error("rank {}: the device is gone with {} jobs in flight", config.rank,
-              ledger.size());
   for (const auto& [id, ending] : ledger.clear()) {
     const auto late = ending == core::transfer_ledger::ending::late;
     report(id, late ? job_status::drained : job_status::failed);
@@ -306,8 +310,6 @@ void gpu_worker_state::device_down() {
 }
 
 void gpu_worker_state::scheduler_down() {
-  log().error("rank {}: the scheduler is gone; {} jobs in flight may end",
-              config.rank, ledger.size());
   scheduler_gone = true;
   deferred.clear();
   held.clear();
@@ -621,8 +623,7 @@ gpu_worker(gpu_worker_actor::stateful_pointer<gpu_worker_state> self,
   st.now = st.config.start_time;
   self->monitor(st.device);
   self->monitor(st.scheduler);
-  self->set_down_handler(
-    [&st](caf::down_msg& down) { st.on_down(down.source); });
+  self->set_down_handler([&st](caf::down_msg& down) { st.on_down(down); });
   return {
     [&st](const msg::begin_step& x) { st.begin_step(x), st.check_rest(); },
     [&st](const msg::stores& x) { st.stores(x), st.check_rest(); },

@@ -106,7 +106,7 @@ struct gpu_worker_state {
 
   void timer();
 
-  void on_down(const caf::actor_addr& who);
+  void on_down(const caf::down_msg& down);
 
   /// No copy runs any more: what was in flight has failed, and this rank ends.
   void device_down();
