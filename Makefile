@@ -6,12 +6,17 @@ CLANG_FORMAT ?= clang-format-14
 CLANG_TIDY ?= clang-tidy-14
 SAMPLE = examples/replay/sample/mooncake_conversation_1000.jsonl
 RUN_ARGS ?=
+SEEDS ?= 1..6000
+SEED ?= 1
+COUNT ?= 60
+MUTANTS_ARGS ?=
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
 # The targets share build folders, so only one runs at a time.
 .NOTPARALLEL:
-.PHONY: asan clean dependencies dev dev-clang format help run test tidy tsan
+.PHONY: asan clean dependencies dev dev-clang explore format help mutants \
+  planted run test tidy tsan
 
 help: ## Show this list (the default)
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile \
@@ -49,6 +54,18 @@ tsan: dependencies ## Test what links no CAF with the thread sanitizer
 	cmake --preset tsan
 	cmake --build --preset tsan -j $(JOBS)
 	@.ci/run-tests tsan -j $(JOBS)
+
+explore: dependencies ## Run 100,000 schedules or more (SEEDS=1..6000 of each)
+	cmake --preset release
+	cmake --build --preset release --target kvtide-explore -j $(JOBS)
+	build/release/bin/kvtide-explore --scenario all --seeds $(SEEDS)
+
+planted: dependencies ## Plant known races; all must be found (docs/planted.md)
+	tests/planted/run.py --jobs $(JOBS)
+
+mutants: dependencies ## Change code, see which tests notice (SEED=1 COUNT=60)
+	tests/mutants/mutate.py --seed $(SEED) --count $(COUNT) \
+	  --build-jobs $(JOBS) $(MUTANTS_ARGS)
 
 format: ## Format all sources with clang-format 14
 	git ls-files -z '*.cpp' '*.hpp' | xargs -0 $(CLANG_FORMAT) -i

@@ -17,6 +17,12 @@ bool names_block(const job& work, block_id block) {
     });
 }
 
+bool names_key(const job& work, const job_row& wanted) {
+  return std::any_of(
+    work.rows.begin(), work.rows.end(),
+    [&wanted](const job_row& row) { return row.key == wanted.key; });
+}
+
 bool same(const job& x, const job& y) {
   return x.kind == y.kind && x.request == y.request
       && x.first_block == y.first_block
@@ -87,6 +93,38 @@ void shadow::learn(rank_id rank, const job& work, step_id step) {
     = facts_.emplace(work.id, fact{work, step, resets_});
   if (!is_new && !same(known->second.work, work))
     report("S10", name(work.id) + " differs between ranks");
+  if (is_new && work.kind == job_kind::load)
+    for (const auto& row : work.rows)
+      check_whole(work.id, row);
+}
+
+/// A chunk that somebody may load is whole on all ranks.
+void shadow::check_whole(job_id load, const job_row& row) {
+  const fact* last = nullptr;
+  auto older = false;
+  for (const auto& [id, x] : facts_) {
+    if (id >= load || x.work.kind != job_kind::store || !names_key(x.work, row))
+      continue;
+    older = older || (last != nullptr && last->resets < x.resets);
+    last = &x;
+  }
+  if (last == nullptr)
+    return; // Seen where it is read.
+  for (rank_id r = 0; r < ranks_.size(); ++r)
+    if (ranks_[r].first && ranks_[r].whole.count(last->work.id) == 0)
+      report(older ? "S11" : "S9",
+             name(load) + " was planned before " + name(last->work.id)
+               + " was whole on " + name(r)
+               + (older ? ": a store of before a reset was taken for it" : ""));
+}
+
+void shadow::check_rest() {
+  for (rank_id r = 0; r < ranks_.size(); ++r)
+    for (auto id : ranks_[r].told)
+      if (facts_.at(id).work.kind == job_kind::store
+          && ranks_[r].submitted.count(id) == 0)
+        report("S13", name(id) + " waits on " + name(r)
+                        + " for a step that does not come");
 }
 
 void shadow::reset() {
@@ -160,9 +198,11 @@ void shadow::compute_ends(rank_id rank) {
 
 void shadow::write(rank_id rank, const compute& what, std::uint32_t layer) {
   auto& memory = *ranks_[rank].memory;
+  auto& last = ranks_[rank].last_writes;
   for (const auto& row : what.rows)
     for_tokens(*shape_, row, row.from, row.to,
                [&](group_id g, block_id block, token_count at) {
+                 last[block] = what.step;
                  memory.cell(block, layer, at % shape_->groups[g].block_tokens)
                    = memory.value(texts_.token(row.request, at), g, layer);
                });
@@ -225,9 +265,12 @@ void shadow::check_against_copies(rank_id rank, const compute& what) {
 void shadow::submitted(rank_id rank, const gpu::copy_job& what) {
   auto& view = ranks_[rank];
   const auto found = facts_.find(what.id);
-  if (found == facts_.end() || view.told.count(what.id) == 0)
+  if (found == facts_.end())
     return report("S10", "job " + std::to_string(what.id) + " on " + name(rank)
                            + " was planned by nobody");
+  if (view.told.count(what.id) == 0)
+    return report("S12", name(what.id) + " was handed over on " + name(rank)
+                           + ", but planned for an earlier life of it");
   const auto& known = found->second;
   if (!view.submitted.insert(what.id).second)
     report("S4", name(what.id) + " was handed over twice on " + name(rank));
@@ -312,6 +355,11 @@ finding shadow::blame_store(rank_id rank, const fact& what, const job_row& row,
     return {"S6", text + "before step "
                     + std::to_string(view.stream.front().step)
                     + " has computed it"};
+  const auto last = view.last_writes.find(block);
+  if (shape_->groups[row.key.group].sliding() && last != view.last_writes.end()
+      && last->second <= what.step)
+    return {"R9", text + "although step " + std::to_string(last->second)
+                    + " had given it to somebody else"};
   if (const auto flush = flushed_.find(what.work.id); flush != flushed_.end())
     return {"S5", text + "after step " + std::to_string(flush->second)
                     + ", which flushes it, has written it"};

@@ -95,6 +95,11 @@ public:
   /// The engine may hand these blocks out.
   void released(const std::vector<block_id>& blocks);
 
+  // -- the end ----------------------------------------------------------------
+
+  /// Nothing can happen any more.
+  void check_rest();
+
   [[nodiscard]] const job* find(job_id id) const;
 
 private:
@@ -126,6 +131,8 @@ private:
     std::map<job_id, finding> tainted;
     /// By slot: the last store that was handed over.
     std::map<slot_id, job_id> writers;
+    /// By block: the last step that has written it.
+    std::map<block_id, step_id> last_writes;
     bool time_passed = false;
   };
 
@@ -136,6 +143,8 @@ private:
   };
 
   void learn(rank_id rank, const job& work, step_id step);
+
+  void check_whole(job_id load, const job_row& row);
 
   [[nodiscard]] bool flushed_in_own_step(job_id id) const;
 

@@ -631,6 +631,7 @@ void world::returned(rank_id r) {
 
 void world::check_rest() {
   ending_ = true;
+  memory_->check_rest();
   const auto leftovers = [this] {
     engine_->call_stats();
     run_quietly();
@@ -644,6 +645,8 @@ void world::check_rest() {
         findings_.report("rest",
                          std::to_string(left) + " " + what + " are left over");
     };
+    if (x.lost_requests + x.lost_caches > 0 && doomed_.empty())
+      findings_.report("life", "a request or the cache manager died");
     check(x.tracked_requests, "tracked requests");
     check(x.jobs_in_flight, "jobs");
     check(x.quarantined_slots, "quarantined slots");

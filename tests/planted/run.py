@@ -1,0 +1,254 @@
+#!/usr/bin/env python3
+"""Plants known races and shows that the explorer finds them.
+
+    tests/planted/run.py [--only PART-OF-A-NAME] [--jobs N] [--seeds N]
+
+Each tests/planted/*.patch is applied to a scratch copy of the tracked files; the
+explorer then looks for it, and the plain tests run. The table goes to
+docs/planted.md, if all patches took part. Exits with 0 only if every race was
+found and named with the rule that its patch says.
+"""
+
+import argparse
+import datetime
+import glob
+import os
+import re
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
+from scratch_tree import ScratchTree, run, say  # noqa: E402
+
+PLAIN = ["core_tests", "messages_tests", "gpu_tests", "actors_tests",
+         "facade_tests"]
+EXPLORER = "kvtide-explore"
+# Seconds after which a program is taken for one that hangs.
+LONGEST = 300
+
+
+class Patch:
+    """A planted race: what it says of itself, and what came of it."""
+
+    def __init__(self, path):
+        self.path = path
+        self.name = os.path.basename(path)[:-len(".patch")]
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        self.failure = self._field(text, "Failure")
+        self.rule = self._field(text, "Rule")
+        self.files = re.findall(r"^\+\+\+ b/(.*)$", text, re.MULTILINE)
+        self.found = None
+        self.tests = None
+
+    def _field(self, text, name):
+        found = re.search(rf"^{name}: (.*)$", text, re.MULTILINE)
+        if not found:
+            sys.exit(f"{self.path} has no line '{name}: ...'")
+        return found.group(1).strip()
+
+
+class Found:
+    """Where the explorer met it."""
+
+    def __init__(self, scenario, seed, schedules, rule):
+        self.scenario = scenario
+        self.seed = seed
+        self.schedules = schedules
+        self.rule = rule
+
+
+# -- patches --------------------------------------------------------------------
+
+
+def apply(tree, patch, *options):
+    """Applies a patch to the scratch copy, without fuzz."""
+    # Else git takes the checkout around it for what is to be patched.
+    outside = dict(os.environ,
+                   GIT_CEILING_DIRECTORIES=os.path.dirname(tree.source))
+    done = subprocess.run(["git", "apply", *options, patch.path],
+                          cwd=tree.source, env=outside, capture_output=True,
+                          text=True)
+    if done.returncode != 0:
+        sys.exit(f"{patch.name} does not apply; make it again:\n{done.stderr}")
+
+
+# -- explorer -------------------------------------------------------------------
+
+
+def scenarios_of(tree):
+    done = run([tree.program(EXPLORER), "--list"], LONGEST)
+    return [line.split()[0] for line in done.output.splitlines() if line.strip()]
+
+
+def batches(most):
+    """Ranges of seeds that grow: most races are found by the first few."""
+    first, size = 1, 10
+    while first <= most:
+        last = min(most, first + size - 1)
+        yield first, last
+        first, size = last + 1, size * 4
+
+
+def explore(tree, most):
+    """The first finding over all scenarios, or None."""
+    names = scenarios_of(tree)
+    schedules = 0
+    for first, last in batches(most):
+        for name in names:
+            done = run([tree.program(EXPLORER), "--scenario", name, "--seeds",
+                        f"{first}..{last}", "--no-progress", "--shrink-runs",
+                        "0"], 7200)
+            if done.ok:
+                schedules += last - first + 1
+                continue
+            seed = re.search(r"seed (\d+): broken", done.output)
+            rule = re.search(r"^  rule: (\S+)$", done.output, re.MULTILINE)
+            if not seed or not rule:
+                say(done.output[-2000:])
+                return Found(name, first, schedules, "none: the explorer failed")
+            seed = int(seed.group(1))
+            return Found(name, seed, schedules + seed - first + 1, rule.group(1))
+    return None
+
+
+# -- plain tests ----------------------------------------------------------------
+
+
+class Tests:
+    """How many cases of each program passed, and which failed."""
+
+    def __init__(self):
+        self.passed = {}
+        self.failed = []
+
+
+def run_tests(tree):
+    tests = Tests()
+    for program in PLAIN:
+        done = run([tree.program(program)], LONGEST)
+        passed = re.findall(r"^\[       OK \] ", done.output, re.MULTILINE)
+        failed = re.findall(r"^\[  FAILED  \] ([^ ,]*).* \(\d+ ms\)$",
+                            done.output, re.MULTILINE)
+        started = re.findall(r"^\[ RUN      \] (\S+)$", done.output,
+                             re.MULTILINE)
+        if not done.ok and not failed and started:
+            failed = [started[-1]]  # It died or hung there.
+        tests.passed[program] = len(passed)
+        tests.failed += failed
+    return tests
+
+
+def green(tests, whole):
+    """"all", or the programs that have lost some."""
+    out = [f"`{program}`: {tests.passed[program]} of {total}"
+           for program, total in whole.passed.items()
+           if tests.passed[program] < total]
+    return ", ".join(out) if out else "all"
+
+
+def witness(tests, rule):
+    """A test that fails, best one that is named after the rule."""
+    named = [x for x in tests.failed if f".{rule}_" in x or f".{rule}" in x]
+    order = [x for x in named if x.startswith("Order.")]
+    best = (order + named + tests.failed)[:1]
+    return f"`{best[0]}`" if best else "none"
+
+
+# -- report ---------------------------------------------------------------------
+
+
+def write_table(patches, whole):
+    total = sum(whole.passed.values())
+    lines = [
+        "# Planted races", "",
+        "Each patch in `tests/planted/` re-creates a failure that other systems "
+        "had in",
+        "public, or removes a rule. The schedule explorer has to find it and "
+        "name the rule",
+        "that its header names. A seed is one schedule of one scenario; all "
+        "scenarios take",
+        "their first seeds before any takes more.", "",
+        f"Written by `make planted` on {datetime.date.today().isoformat()}; "
+        f"{total} plain tests",
+        "(all programs but the explorer's) pass without a patch.", "",
+        "| patch | failure | found in | seed | schedules | rule | plain tests "
+        "that stayed green | one that fails |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |"]
+    for patch in patches:
+        found = patch.found
+        where = ([found.scenario, str(found.seed), str(found.schedules),
+                  found.rule] if found else ["not found", "-", "-", "-"])
+        lines.append("| " + " | ".join(
+            [f"`{patch.name}`", patch.failure, *where,
+             green(patch.tests, whole), witness(patch.tests, patch.rule)]) + " |")
+    with open(os.path.join(ROOT, "docs", "planted.md"), "w",
+              encoding="utf-8") as file:
+        file.write("\n".join(lines) + "\n")
+
+
+def plant(tree, patch, arguments):
+    """Builds with the patch, explores, runs the plain tests, takes it out."""
+    before = {name: tree.read(name) for name in patch.files}
+    apply(tree, patch)
+    try:
+        done = tree.build([EXPLORER, *PLAIN], arguments.jobs)
+        if not done.ok:
+            sys.exit(f"{patch.name} does not build:\n{done.output[-4000:]}")
+        patch.found = explore(tree, arguments.seeds)
+        patch.tests = run_tests(tree)
+    finally:
+        for name, text in before.items():
+            tree.write(name, text)
+
+
+def judge(patch):
+    """Says what came of it; false if that is wrong."""
+    found = patch.found
+    if not found:
+        say(f"{patch.name}: NOT FOUND")
+        return False
+    right = found.rule == patch.rule
+    say(f"{patch.name}: {found.scenario} seed {found.seed}, {found.schedules} "
+        f"schedules, {found.rule}" + ("" if right else f", NOT {patch.rule}")
+        + f"; {len(patch.tests.failed)} plain tests fail, "
+          f"{witness(patch.tests, patch.rule)}")
+    return right
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--only", default="", help="patches with this in the name")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--seeds", type=int, default=10000)
+    arguments = parser.parse_args()
+    paths = sorted(glob.glob(os.path.join(ROOT, "tests", "planted", "*.patch")))
+    every = [Patch(path) for path in paths]
+    patches = [x for x in every if arguments.only in x.name]
+    tree = ScratchTree(ROOT, "planted")
+    tree.sync()
+    for patch in every:
+        apply(tree, patch, "--check")
+    say("building without a patch")
+    tree.configure("-DCMAKE_BUILD_TYPE=Release")
+    done = tree.build([EXPLORER, *PLAIN], arguments.jobs)
+    if not done.ok:
+        sys.exit(f"the build fails without a patch:\n{done.output[-4000:]}")
+    whole = run_tests(tree)
+    if whole.failed or explore(tree, 40):
+        sys.exit("tests or the explorer fail without a patch: "
+                 + ", ".join(whole.failed))
+    right = True
+    for patch in patches:
+        plant(tree, patch, arguments)
+        right = judge(patch) and right
+    if patches == every:
+        write_table(patches, whole)
+    return 0 if right and patches else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
