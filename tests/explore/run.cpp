@@ -13,7 +13,7 @@ outcome run(const scenario& what, chooser& next, bool traced,
             const interference& before) {
   auto seen = world{what, next, traced};
   seen.run(before);
-  if (!seen.found() && !before)
+  if (!seen.found() && !before && !seen.busy_in_time())
     check_sequential(what, seen, seen.all_findings());
   return {seen.found(), seen.picks(),     seen.fingerprint(),
           seen.trace(), seen.performed(), seen.decided_at()};

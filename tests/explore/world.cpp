@@ -576,6 +576,11 @@ void world::run_quietly() {
 }
 
 void world::pass_time(std::chrono::nanoseconds span) {
+  if (!over_) {
+    const auto& now = test::state_of<scheduler_state>(scheduler_);
+    busy_in_time_ |= !std::holds_alternative<std::monostate>(now.phase)
+                  || !now.queue.empty();
+  }
   memory_->time_passed();
   actors_.pass(span);
 }

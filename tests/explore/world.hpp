@@ -100,6 +100,12 @@ public:
 
   // -- for the check of S1 ----------------------------------------------------
 
+  /// Time passed while calls waited in the scheduler: when they took effect is
+  /// not known, and what the idle rule (S13) does depends on it.
+  [[nodiscard]] bool busy_in_time() const noexcept {
+    return busy_in_time_;
+  }
+
   [[nodiscard]] const text_book& texts() const noexcept {
     return texts_;
   }
@@ -268,6 +274,7 @@ private:
   /// The scenario is over: what is left is looked at.
   bool ending_ = false;
   bool over_ = false;
+  bool busy_in_time_ = false;
   std::optional<stats> stats_;
   std::size_t reports_ = 0;
   std::optional<std::size_t> bad_report_;
