@@ -333,8 +333,10 @@ private:
     for (const auto* jobs : {&stores_, &loads_})
       for (const auto& open : *jobs)
         running.insert(running.end(), open.slots.begin(), open.slots.end());
+    // Late copies run on: their jobs are in flight.
+    running.insert(running.end(), late_.begin(), late_.end());
     pool_.reset(running);
-    late_.insert(running.begin(), running.end());
+    late_ = {running.begin(), running.end()};
     stores_.clear();
     loads_.clear();
     promises_.clear();
@@ -344,8 +346,9 @@ private:
     if (late_.empty())
       return;
     const auto slot = *rc::gen::elementOf(late_);
-    late_.erase(slot);
-    RC_ASSERT(pool_.release_slots(std::vector{slot}));
+    late_.erase(late_.find(slot));
+    RC_ASSERT(pool_.release_slots(std::vector{slot})
+              == (late_.count(slot) == 0));
   }
 
   void move_to_newest() {
@@ -372,9 +375,9 @@ private:
     RC_ASSERT(now.free + now.evictable + now.writing + now.busy
                 + now.quarantined
               == slots_);
-    RC_ASSERT(now.quarantined == late_.size());
     // Every slot has one owner, and every count is what its users add up to.
     auto owners = std::set<slot_id>(late_.begin(), late_.end());
+    RC_ASSERT(now.quarantined == owners.size());
     auto writing = std::size_t{0};
     for (const auto& views : views_)
       for (const auto& view : views)
@@ -407,7 +410,8 @@ private:
   std::vector<std::vector<key_view>> views_;
   std::vector<job> stores_;
   std::vector<job> loads_;
-  std::set<slot_id> late_;
+  /// Once per job that may still touch it.
+  std::multiset<slot_id> late_;
   std::vector<promise_id> promises_;
   promise_id last_promise_ = 0;
 };
