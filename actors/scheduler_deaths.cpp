@@ -186,7 +186,6 @@ void scheduler_state::lose_request(request_id id, request_row& row) {
                 id);
   // Its keys and block tables are lost with it.
   row.actor = nullptr;
-  row.no_read = true;
   row.wish.no_store = true;
   empty_tables(id, row);
   row.update = {};

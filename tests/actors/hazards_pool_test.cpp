@@ -103,6 +103,20 @@ TEST(Hazards, EVT_01_events_say_what_is_where_after_it_is_there) {
   }
 }
 
+TEST(Hazards, EVT_01_the_first_chunk_says_what_the_prompt_follows) {
+  auto sys = test_system{plain_options()};
+  auto how = add_with{};
+  how.parent = {"77", 2};
+  sys.add(R, 4, how);
+  EXPECT_EQ(sys.step({{{R, 4, {{1}}}}, {}}), "S0{R#0<-1}");
+  sys.out(R, 4); // What comes with later hashes is no parent.
+  EXPECT_EQ(sys.step({{{R, 4, {{2}}}}, {}}), "S1{R#1<-2}");
+  sys.done({0, 1});
+  EXPECT_THAT(sys.events(),
+              ElementsAre("stored R#0 behind ?, 4 of 4 tokens",
+                          "stored R#1 behind R#0, 4 of 4 tokens"));
+}
+
 TEST(Hazards, EVT_01_what_never_was_there_is_never_announced) {
   auto sys = test_system{plain_options(), 2};
   sys.add(R, 4);

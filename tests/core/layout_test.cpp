@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -130,6 +131,34 @@ TEST(Layout, RefusesEachNumberOutOfRangeWithASentenceThatNamesIt) {
     EXPECT_NE(made.failure().text.find(word), std::string::npos)
       << made.failure().text;
     EXPECT_EQ(made.failure().text.back(), '.');
+  }
+}
+
+TEST(Layout, AcceptsEachNumberAtItsLimit) {
+  using namespace std::chrono_literals;
+  constexpr void (*limits[])(options&) = {
+    [](options& x) { x.blocks_per_chunk = 1; },
+    [](options& x) { x.tokens_per_hash = 1; },
+    [](options& x) { x.ranks = 1; },
+    [](options& x) { x.ranks = 64; },
+    [](options& x) { x.store_threshold = 1; },
+    [](options& x) { x.promise_steps = 1; },
+    [](options& x) { x.max_store_jobs = 1; },
+    [](options& x) { x.max_deferrals = 0; },
+    [](options& x) { x.store_retries = 0; },
+    [](options& x) { x.actor_threads = 1; },
+    [](options& x) { x.job_deadline = 1ms; },
+    [](options& x) { x.job_deadline = longest_wait; },
+    [](options& x) { x.idle_delay = 0ms; },
+    [](options& x) { x.idle_delay = longest_wait; },
+    [](options& x) { x.copy_latency = 0us; },
+    [](options& x) { x.copy_latency = longest_wait; },
+  };
+  for (std::size_t i = 0; i < std::size(limits); ++i) {
+    auto opts = small_options({{4, 0, false}});
+    limits[i](opts);
+    const auto made = make_layout(opts);
+    EXPECT_TRUE(made.ok()) << i << ": " << made.failure().text;
   }
 }
 

@@ -86,6 +86,7 @@ struct engine_row {
   /// `computed` once the load in flight is done.
   token_count loading = 0;
   promise_id promise = 0;
+  prefix_hash parent;
   bool scheduled = false;
   bool preempted = false;
   block_lists table;
@@ -449,6 +450,7 @@ struct test_system::state {
     auto call = extend_keys{};
     call.request = id;
     call.first = static_cast<std::uint64_t>(row.hashed / shape->hash_tokens);
+    call.parent = row.parent;
     for (; row.hashed + shape->hash_tokens <= row.known;
          row.hashed += shape->hash_tokens) {
       call.hashes.push_back(tokens.hash(id, row.hashed + shape->hash_tokens));
@@ -630,6 +632,7 @@ void test_system::add(request_id id, token_count prompt_tokens,
   st_->tokens.add(id, how.like, how.shared);
   auto& row = st_->rows[id] = {};
   row.prompt = row.known = prompt_tokens;
+  row.parent = how.parent;
   auto call = add_request{};
   call.request = id;
   call.prompt_tokens = prompt_tokens;

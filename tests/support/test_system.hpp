@@ -33,6 +33,8 @@ struct add_with {
   bool no_store = false;
   bool prompt_only = false;
   token_count cap = no_cap;
+  /// What its first chunk follows; empty for nothing.
+  prefix_hash parent;
 };
 
 /// One scheduled request. Blocks per group: all of them the first time and
