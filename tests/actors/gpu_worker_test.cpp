@@ -705,6 +705,14 @@ TEST_F(GpuWorker, S6FailsStoresOfAStepThatAnEarlierLifeComputed) {
   EXPECT_EQ(state().order.total(), 0u);
 }
 
+TEST_F(GpuWorker, S12NeverHandsOverStoresOfAStepThatAnEarlierLifeSaw) {
+  start();
+  tell(stores(3, {7}));
+  EXPECT_THAT(take_reports(), ElementsAre("7 failed"));
+  run_step(begin(4));
+  EXPECT_THAT(take_asked(), ElementsAre()) << "nobody knows what it would read";
+}
+
 TEST_F(GpuWorker, S9RefusesAJobThatItSaidItNeverHeardOf) {
   ear.expect();
   start();

@@ -26,7 +26,7 @@ PLAIN = ["core_tests", "messages_tests", "gpu_tests", "actors_tests",
          "facade_tests"]
 EXPLORER = "kvtide-explore"
 # Seconds after which a program is taken for one that hangs.
-LONGEST = 300
+LONGEST = 120
 
 
 class Patch:
@@ -39,6 +39,7 @@ class Patch:
             text = file.read()
         self.failure = self._field(text, "Failure")
         self.rule = self._field(text, "Rule")
+        self.hazards = re.findall(r"\b[A-Z]{3}-\d\d\b", text)
         self.files = re.findall(r"^\+\+\+ b/(.*)$", text, re.MULTILINE)
         self.found = None
         self.tests = None
@@ -149,12 +150,18 @@ def green(tests, whole):
     return ", ".join(out) if out else "all"
 
 
-def witness(tests, rule):
-    """A test that fails, best one that is named after the rule."""
-    named = [x for x in tests.failed if f".{rule}_" in x or f".{rule}" in x]
-    order = [x for x in named if x.startswith("Order.")]
-    best = (order + named + tests.failed)[:1]
-    return f"`{best[0]}`" if best else "none"
+def witness(patch):
+    """A test that fails, best one that is named after the rule or the hazard."""
+    hazards = [x.replace("-", "_") for x in patch.hazards]
+    ranked = [lambda x: x.startswith(f"Order.{patch.rule}_"),
+              lambda x: any(h in x for h in hazards),
+              lambda x: re.search(rf"\.{patch.rule}(?!\d)", x),
+              lambda x: True]
+    for fits in ranked:
+        for name in patch.tests.failed:
+            if fits(name):
+                return f"`{name}`"
+    return "none"
 
 
 # -- report ---------------------------------------------------------------------
@@ -183,7 +190,7 @@ def write_table(patches, whole):
                   found.rule] if found else ["not found", "-", "-", "-"])
         lines.append("| " + " | ".join(
             [f"`{patch.name}`", patch.failure, *where,
-             green(patch.tests, whole), witness(patch.tests, patch.rule)]) + " |")
+             green(patch.tests, whole), witness(patch)]) + " |")
     with open(os.path.join(ROOT, "docs", "planted.md"), "w",
               encoding="utf-8") as file:
         file.write("\n".join(lines) + "\n")
@@ -214,7 +221,7 @@ def judge(patch):
     say(f"{patch.name}: {found.scenario} seed {found.seed}, {found.schedules} "
         f"schedules, {found.rule}" + ("" if right else f", NOT {patch.rule}")
         + f"; {len(patch.tests.failed)} plain tests fail, "
-          f"{witness(patch.tests, patch.rule)}")
+          f"{witness(patch)}")
     return right
 
 
