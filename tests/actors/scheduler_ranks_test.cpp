@@ -240,7 +240,7 @@ TEST_F(SchedulerRanks, ALaterLifeEndsTheOneBeforeAnEarlierOneNever) {
 }
 
 TEST_F(SchedulerRanks, AnExceptionOfTheCacheManagerIsADeath) {
-  uut = world.spawn(scheduler, scheduler_config{shape, opts},
+  uut = world.spawn(scheduler, scheduler_config{shape, opts, {}},
                     world.spawn(throwing_cache), engine);
   join(0);
   join(1);
