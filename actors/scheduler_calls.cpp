@@ -149,24 +149,23 @@ void scheduler_state::start(msg::truncate& x) {
     row->next[g] = std::min(
       row->next[g],
       static_cast<std::size_t>(tokens / shape->groups[g].chunk_tokens));
-  // Behind the cut other chunks will be: they may be tried as often (R8).
-  std::erase_if(row->retries, [&](const auto& tried) {
-    const auto& [group, chunk] = tried.first;
+  const auto rewritten = [&](group_id group, std::size_t chunk) {
     return static_cast<token_count>(chunk + 1)
            * shape->groups[group].chunk_tokens
          > tokens;
+  };
+  // Behind the cut other chunks will be: they may be tried as often (R8).
+  std::erase_if(row->retries, [&](const auto& tried) {
+    return rewritten(tried.first.first, tried.first.second);
   });
   refresh_boundary(*row);
   // The blocks behind are written again: stores that read them end first.
   for (auto id : row->jobs) {
     const auto& work = jobs.find(id)->work;
-    const auto rewritten = [&](const job_row& r) {
-      const auto& group = shape->groups[r.key.group];
-      return static_cast<token_count>(r.chunk + 1) * group.chunk_tokens
-           > tokens;
-    };
     if (work.kind == job_kind::store
-        && std::any_of(work.rows.begin(), work.rows.end(), rewritten))
+        && std::any_of(
+          work.rows.begin(), work.rows.end(),
+          [&](const job_row& r) { return rewritten(r.key.group, r.chunk); }))
       leftover_flush.insert(id);
   }
   if (row->actor)
