@@ -27,9 +27,6 @@ using ::testing::IsEmpty;
 namespace kvtide::test {
 namespace {
 
-constexpr request_id P = 'P';
-constexpr request_id R = 'R';
-
 // -- CRQ ----------------------------------------------------------------------
 
 struct fake_state {

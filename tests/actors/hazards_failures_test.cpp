@@ -24,11 +24,6 @@ using ::testing::IsEmpty;
 namespace kvtide::test {
 namespace {
 
-constexpr request_id P = 'P';
-constexpr request_id Q = 'Q';
-constexpr request_id R = 'R';
-constexpr request_id Z = 'Z';
-
 TEST(Hazards, AGG_01_a_store_is_complete_when_all_ranks_reported) {
   for (rank_id count : {1u, 2u, 4u}) {
     for (rank_id last = 0; last < count; ++last) {

@@ -19,11 +19,6 @@ using ::testing::IsEmpty;
 namespace kvtide::test {
 namespace {
 
-constexpr request_id P = 'P';
-constexpr request_id Q = 'Q';
-constexpr request_id R = 'R';
-constexpr request_id Z = 'Z';
-
 TEST(Hazards, FEN_01_a_tail_is_flushed_before_its_block_is_written) {
   auto sys = test_system{plain_options()};
   run_to_the_end(sys);

@@ -21,13 +21,6 @@ using ::testing::IsEmpty;
 namespace kvtide::test {
 namespace {
 
-constexpr request_id A = 'A';
-constexpr request_id B = 'B';
-constexpr request_id P = 'P';
-constexpr request_id Q = 'Q';
-constexpr request_id R = 'R';
-constexpr request_id Z = 'Z';
-
 TEST(Hazards, FIN_01_a_request_without_blocks_yields_no_store) {
   auto sys = test_system{plain_options()};
   sys.add(A, 8);

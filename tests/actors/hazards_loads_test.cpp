@@ -21,13 +21,6 @@ using ::testing::IsEmpty;
 namespace kvtide::test {
 namespace {
 
-constexpr request_id A = 'A';
-constexpr request_id B = 'B';
-constexpr request_id P = 'P';
-constexpr request_id Q = 'Q';
-constexpr request_id R = 'R';
-constexpr request_id X = 'X';
-
 TEST(Hazards, LDL_01_blocks_of_a_load_outlive_an_abort) {
   auto sys = test_system{plain_options()};
   warm(sys, P, {{1, 2}}, 8);

@@ -17,14 +17,6 @@ using ::testing::IsEmpty;
 namespace kvtide::test {
 namespace {
 
-constexpr request_id A = 'A';
-constexpr request_id B = 'B';
-constexpr request_id P = 'P';
-constexpr request_id Q = 'Q';
-constexpr request_id R = 'R';
-constexpr request_id X = 'X';
-constexpr request_id Z = 'Z';
-
 TEST(Hazards, POL_01_a_store_removes_no_chunk_of_its_own_request) {
   for (auto policy : {eviction_policy::lru, eviction_policy::arc}) {
     auto opts = plain_options();

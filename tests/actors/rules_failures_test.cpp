@@ -20,11 +20,6 @@ using ::testing::IsEmpty;
 namespace kvtide::test {
 namespace {
 
-constexpr request_id P = 'P';
-constexpr request_id Q = 'Q';
-constexpr request_id R = 'R';
-constexpr request_id X = 'X';
-
 constexpr auto reference = rule_set::reference;
 constexpr auto safe = rule_set::safe;
 

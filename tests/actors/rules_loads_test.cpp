@@ -18,12 +18,6 @@ using ::testing::IsEmpty;
 namespace kvtide::test {
 namespace {
 
-constexpr request_id P = 'P';
-constexpr request_id Q = 'Q';
-constexpr request_id R = 'R';
-constexpr request_id X = 'X';
-constexpr request_id Z = 'Z';
-
 constexpr auto reference = rule_set::reference;
 constexpr auto safe = rule_set::safe;
 

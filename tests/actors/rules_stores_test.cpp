@@ -23,18 +23,6 @@ using ::testing::ElementsAre;
 namespace kvtide::test {
 namespace {
 
-constexpr request_id A = 'A';
-constexpr request_id B = 'B';
-constexpr request_id C = 'C';
-constexpr request_id D = 'D';
-constexpr request_id E = 'E';
-constexpr request_id F = 'F';
-constexpr request_id G = 'G';
-constexpr request_id P = 'P';
-constexpr request_id Q = 'Q';
-constexpr request_id R = 'R';
-constexpr request_id Z = 'Z';
-
 constexpr auto reference = rule_set::reference;
 constexpr auto committed = rule_set::reference_committed;
 constexpr auto safe = rule_set::safe;

@@ -13,6 +13,21 @@
 
 namespace kvtide::test {
 
+// Requests; plans show them by these letters.
+inline constexpr request_id A = 'A';
+inline constexpr request_id B = 'B';
+inline constexpr request_id C = 'C';
+inline constexpr request_id D = 'D';
+inline constexpr request_id E = 'E';
+inline constexpr request_id F = 'F';
+inline constexpr request_id G = 'G';
+inline constexpr request_id P = 'P';
+inline constexpr request_id Q = 'Q';
+inline constexpr request_id R = 'R';
+inline constexpr request_id X = 'X';
+inline constexpr request_id Z = 'Z';
+
+
 /// Runs a prompt of whole chunks in one step, stores all of it in the host pool
 /// and ends the request.
 inline void warm(test_system& sys, request_id id, const block_lists& blocks,
@@ -30,7 +45,6 @@ inline void warm(test_system& sys, request_id id, const block_lists& blocks,
 /// FIN-04 up to the finish: the outputs of R's last two steps come after both
 /// were planned.
 inline void run_to_the_end(test_system& sys) {
-  constexpr request_id R = 'R';
   sys.add(R, 7);
   ASSERT_EQ(sys.step({{{R, 7, {{1, 2}}}}, {}}), "S0{R#0<-1}");
   ASSERT_EQ(sys.step({{{R, 1, {}}}, {}}), "-");
