@@ -6,7 +6,7 @@
 #include "actors/gpu_worker.hpp"
 #include "actors/scheduler.hpp"
 #include "tests/conformance/key_text.hpp"
-#include "tests/conformance/message_name.hpp"
+#include "tests/support/message_name.hpp"
 #include "tests/conformance/spans.hpp"
 #include "tests/conformance/want.hpp"
 
@@ -316,7 +316,7 @@ std::optional<T> connector_replay::answer(ticket_id ticket) {
     return result;
   const auto failure = heard_->answer<call_failed>(ticket);
   out_.complain("got " + (failure ? describe(*failure) : "no answer")
-                + ", want " + message_name(typeid(T)));
+                + ", want " + test::message_name(typeid(T)));
   return std::nullopt;
 }
 

@@ -4,8 +4,8 @@
 
 #include "actors/cache_manager.hpp"
 #include "tests/conformance/key_text.hpp"
-#include "tests/conformance/message_name.hpp"
 #include "tests/conformance/want.hpp"
+#include "tests/support/message_name.hpp"
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
@@ -184,7 +184,7 @@ std::optional<T> pool_replay::answer() {
   for (auto& x : heard)
     if (auto* found = std::get_if<T>(&x))
       return std::move(*found);
-  out_.complain("got no answer, want " + message_name(typeid(T)));
+  out_.complain("got no answer, want " + test::message_name(typeid(T)));
   return std::nullopt;
 }
 

@@ -3,7 +3,7 @@
 #include "tests/conformance/stage.hpp"
 
 #include "messages/all.hpp"
-#include "tests/conformance/message_name.hpp"
+#include "tests/support/message_name.hpp"
 
 #include <caf/actor_registry.hpp>
 #include <caf/actor_system_config.hpp>
@@ -57,7 +57,7 @@ struct stage::impl {
   const std::string& name_of(const std::type_info& type) {
     auto& name = names[&type];
     if (name.empty())
-      name = message_name(type);
+      name = test::message_name(type);
     return name;
   }
 

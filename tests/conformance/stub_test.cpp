@@ -7,7 +7,7 @@
 #include "messages/cache_manager.hpp"
 #include "messages/gpu_worker.hpp"
 #include "messages/request.hpp"
-#include "tests/conformance/message_name.hpp"
+#include "tests/support/message_name.hpp"
 #include "tests/conformance/replay.hpp"
 #include "tests/conformance/vector_files.hpp"
 #include "tests/conformance/vector_reader.hpp"
@@ -47,7 +47,7 @@ const auto unreached = reasons{
 
 template <class Interface>
 void list(const std::string& actor, std::vector<handler_name>& out) {
-  for (const auto& message : message_names<Interface>())
+  for (const auto& message : test::message_names<Interface>())
     out.push_back({actor, message});
 }
 

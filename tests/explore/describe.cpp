@@ -8,24 +8,13 @@
 #include "messages/gpu_worker.hpp"
 #include "messages/request.hpp"
 #include "messages/scheduler.hpp"
+#include "tests/support/message_name.hpp"
 
-#include <cstdlib>
-#include <cxxabi.h>
-#include <memory>
 #include <typeinfo>
 
 namespace kvtide::explore {
 
 namespace {
-
-std::string short_name(const std::type_info& type) {
-  auto status = 0;
-  const auto text = std::unique_ptr<char, void (*)(void*)>{
-    abi::__cxa_demangle(type.name(), nullptr, nullptr, &status), &std::free};
-  auto name = std::string{status == 0 ? text.get() : type.name()};
-  const auto colon = name.rfind("::");
-  return colon == std::string::npos ? name : name.substr(colon + 2);
-}
 
 template <class Range, class Function>
 std::string listed(const Range& range, Function fun) {
@@ -184,7 +173,7 @@ struct line_of {
 
   template <class Other>
   std::string operator()(const Other&) const {
-    return short_name(typeid(Other));
+    return test::message_name(typeid(Other));
   }
 
   const text_book& texts;
@@ -226,7 +215,7 @@ std::string describe(const caf::mailbox_element& what, const text_book& texts) {
               msg::begin_step, msg::stores, msg::submit_jobs, msg::make_fence,
               msg::end_step, msg::copy_done, msg::transfer_done, step_ready>(
       content, texts);
-  return short_name(*type) + (more.empty() ? "" : " ") + more;
+  return test::message_name(*type) + (more.empty() ? "" : " ") + more;
 }
 
 } // namespace kvtide::explore

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tests/conformance/message_name.hpp"
+#include "tests/support/message_name.hpp"
 
 #include <cstdlib>
 #include <cxxabi.h>
 #include <memory>
 
-namespace kvtide::conformance {
+namespace kvtide::test {
 
 std::string message_name(const std::type_info& type) {
   auto status = 0;
@@ -17,4 +17,4 @@ std::string message_name(const std::type_info& type) {
   return colon == std::string::npos ? name : name.substr(colon + 2);
 }
 
-} // namespace kvtide::conformance
+} // namespace kvtide::test

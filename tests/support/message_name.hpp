@@ -9,7 +9,7 @@
 #include <typeinfo>
 #include <vector>
 
-namespace kvtide::conformance {
+namespace kvtide::test {
 
 /// The name of a message type without its namespaces.
 [[nodiscard]] std::string message_name(const std::type_info& type);
@@ -42,4 +42,4 @@ template <class Interface>
   return detail::message_names_of<typename Interface::signatures>::get();
 }
 
-} // namespace kvtide::conformance
+} // namespace kvtide::test
