@@ -3,6 +3,7 @@
 #include "actors/device.hpp"
 #include "tests/support/actor_fixture.hpp"
 #include "tests/support/breach_ear.hpp"
+#include "tests/support/listen.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -39,15 +40,7 @@ struct fake_state {
 
 gpu_worker_actor::behavior_type
 fake_worker(gpu_worker_actor::stateful_pointer<fake_state>, worker_log* log) {
-  return {
-    [](const msg::begin_step&) {},
-    [](const msg::stores&) {},
-    [](const msg::tick&) {},
-    [](const msg::register_kv&) {},
-    [](const msg::unregister_kv&) {},
-    [](const msg::await_step&) {},
-    [](const msg::end_step&) {},
-    [](const msg::get_rank_stats&) {},
+  return test::listen<gpu_worker_actor>(
     [=](const msg::memory_registered& x) {
       log->heard.emplace_back("registered");
       log->registered.push_back(x);
@@ -70,10 +63,7 @@ fake_worker(gpu_worker_actor::stateful_pointer<fake_state>, worker_log* log) {
     },
     [=](const msg::device_breach& x) {
       log->heard.push_back("breach of " + core::to_string(x.rule));
-    },
-    [](const msg::report_again&) {},
-    [](const msg::timer&) {},
-  };
+    });
 }
 
 // -- short forms --------------------------------------------------------------

@@ -11,6 +11,7 @@
 #include "core/layout.hpp"
 #include "tests/support/actor_fixture.hpp"
 #include "tests/support/breach_ear.hpp"
+#include "tests/support/listen.hpp"
 #include "tests/support/test_system.hpp"
 
 #include <gmock/gmock.h>
@@ -44,20 +45,12 @@ struct questions {
 
 cache_manager_actor::behavior_type
 mute_cache(cache_manager_actor::stateful_pointer<mute_state>, questions* log) {
-  return {
-    [](const msg::open_pool&) {},
+  return listen<cache_manager_actor>(
     [=](const msg::search& x) { log->searches.push_back(x); },
     [=](const msg::prepare_stores& x) { log->stores.push_back(x); },
     [=](const msg::prepare_load& x) { log->loads.push_back(x); },
     [=](const msg::complete_job& x) { log->completed.push_back(x); },
-    [](const msg::release_promise&) {},
-    [](const msg::release_slots&) {},
-    [](const msg::reset_pool&) {},
-    [](const msg::drain_events&) {},
-    [=](const msg::get_pool_report& x) { log->reports.push_back(x); },
-    [](const msg::lookup_keys&) {},
-    [](const msg::touch_keys&) {},
-  };
+    [=](const msg::get_pool_report& x) { log->reports.push_back(x); });
 }
 
 struct answers {
@@ -68,45 +61,15 @@ struct answers {
 
 engine_actor::behavior_type
 mute_engine(engine_actor::stateful_pointer<mute_state>, answers* log) {
-  return {
+  return listen<engine_actor>(
     [=](const lookup_answer& x) { log->lookups.push_back(x); },
     [=](const step_plan& x) { log->plans.push_back(x); },
-    [](const finish_answer&) {},
-    [=](const stats_answer& x) { log->stats.push_back(x); },
-    [](const events_answer&) {},
-    [](const msg::snapshot_answer&) {},
-    [](const call_done&) {},
-    [](const call_failed&) {},
-    [](const load_done&) {},
-    [](const load_failed&) {},
-    [](const blocks_released&) {},
-    [](const rank_lost&) {},
-    [](const rank_back&) {},
-    [](const overload&) {},
-    [](const cache_lost&) {},
-  };
+    [=](const stats_answer& x) { log->stats.push_back(x); });
 }
 
 gpu_worker_actor::behavior_type
 mute_worker(gpu_worker_actor::stateful_pointer<mute_state>) {
-  return {
-    [](const msg::begin_step&) {},
-    [](const msg::stores&) {},
-    [](const msg::tick&) {},
-    [](const msg::register_kv&) {},
-    [](const msg::unregister_kv&) {},
-    [](const msg::await_step&) {},
-    [](const msg::end_step&) {},
-    [](const msg::get_rank_stats&) {},
-    [](const msg::memory_registered&) {},
-    [](const msg::memory_unregistered&) {},
-    [](const msg::copy_done&) {},
-    [](const msg::fence_made&) {},
-    [](const msg::device_ticked&) {},
-    [](const msg::report_again&) {},
-    [](const msg::device_breach&) {},
-    [](const msg::timer&) {},
-  };
+  return listen<gpu_worker_actor>();
 }
 
 // -- the scheduler ------------------------------------------------------------
@@ -400,13 +363,8 @@ struct rank_log {
 
 rank_side_actor::behavior_type
 mute_rank_side(rank_side_actor::stateful_pointer<mute_state>, rank_log* log) {
-  return {
-    [](const kv_registered&) {},
-    [](const kv_unregistered&) {},
-    [](const step_ready&) {},
-    [](const rank_failed&) {},
-    [=](const rank_stats& x) { log->stats.push_back(x); },
-  };
+  return listen<rank_side_actor>(
+    [=](const rank_stats& x) { log->stats.push_back(x); });
 }
 
 scheduler_worker_port::behavior_type

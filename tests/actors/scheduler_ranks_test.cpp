@@ -6,6 +6,7 @@
 #include "actors/cache_manager.hpp"
 #include "actors/scheduler.hpp"
 #include "tests/support/actor_fixture.hpp"
+#include "tests/support/listen.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -38,68 +39,34 @@ struct heard {
 
 engine_actor::behavior_type
 fake_engine(engine_actor::stateful_pointer<fake_state>, heard* log) {
-  return {
-    [](const lookup_answer&) {},
+  return test::listen<engine_actor>(
     [=](const step_plan& x) { log->plans.push_back(x); },
-    [](const finish_answer&) {},
     [=](const stats_answer& x) { log->counters = x.values; },
-    [](const events_answer&) {},
-    [](const msg::snapshot_answer&) {},
     [=](const call_done& x) { log->done.push_back(x.ticket); },
-    [](const call_failed&) {},
-    [](const load_done&) {},
-    [](const load_failed&) {},
-    [](const blocks_released&) {},
     [=](const rank_lost& x) { log->lost.push_back(x.rank); },
     [=](const rank_back&) { ++log->back; },
-    [](const overload&) {},
-    [=](const cache_lost&) { ++log->lost_caches; },
-  };
+    [=](const cache_lost&) { ++log->lost_caches; });
 }
 
 /// Says nothing by itself, not even that time has moved.
 gpu_worker_actor::behavior_type
 mute_worker(gpu_worker_actor::stateful_pointer<fake_state>,
             std::vector<job_id>* asked) {
-  return {
-    [](const msg::begin_step&) {},
-    [](const msg::stores&) {},
-    [](const msg::tick&) {},
-    [](const msg::register_kv&) {},
-    [](const msg::unregister_kv&) {},
-    [](const msg::await_step&) {},
-    [](const msg::end_step&) {},
-    [](const msg::get_rank_stats&) {},
-    [](const msg::memory_registered&) {},
-    [](const msg::memory_unregistered&) {},
-    [](const msg::copy_done&) {},
-    [](const msg::fence_made&) {},
-    [](const msg::device_ticked&) {},
-    [](const msg::device_breach&) {},
-    [=](const msg::report_again& x) {
-      asked->insert(asked->end(), x.silent.begin(), x.silent.end());
-    },
-    [](const msg::timer&) {},
-  };
+  return test::listen<gpu_worker_actor>([=](const msg::report_again& x) {
+    asked->insert(asked->end(), x.silent.begin(), x.silent.end());
+  });
 }
 
 /// Runs out of memory as soon as it is asked.
 cache_manager_actor::behavior_type
 throwing_cache(cache_manager_actor::stateful_pointer<fake_state>) {
-  return {
-    [](const msg::open_pool&) {},
+  return test::listen<cache_manager_actor>(
     [](const msg::search&) { throw std::bad_alloc{}; },
     [](const msg::prepare_stores&) { throw std::bad_alloc{}; },
     [](const msg::prepare_load&) { throw std::bad_alloc{}; },
     [](const msg::complete_job&) { throw std::bad_alloc{}; },
-    [](const msg::release_promise&) {},
-    [](const msg::release_slots&) {},
-    [](const msg::reset_pool&) {},
     [](const msg::drain_events&) { throw std::bad_alloc{}; },
-    [](const msg::get_pool_report&) { throw std::bad_alloc{}; },
-    [](const msg::lookup_keys&) {},
-    [](const msg::touch_keys&) {},
-  };
+    [](const msg::get_pool_report&) { throw std::bad_alloc{}; });
 }
 
 class SchedulerRanks : public test::actor_fixture {

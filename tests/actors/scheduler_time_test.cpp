@@ -8,6 +8,7 @@
 #include "actors/scheduler.hpp"
 #include "core/layout.hpp"
 #include "tests/support/actor_fixture.hpp"
+#include "tests/support/listen.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,24 +31,8 @@ struct fake_worker_state {
 /// Hears everything and answers nothing.
 gpu_worker_actor::behavior_type
 fake_worker(gpu_worker_actor::stateful_pointer<fake_worker_state> self) {
-  return {
-    [](const msg::begin_step&) {},
-    [](const msg::stores&) {},
-    [self](const msg::tick& x) { self->state.ticks.push_back(x.now); },
-    [](const msg::register_kv&) {},
-    [](const msg::unregister_kv&) {},
-    [](const msg::await_step&) {},
-    [](const msg::end_step&) {},
-    [](const msg::get_rank_stats&) {},
-    [](const msg::memory_registered&) {},
-    [](const msg::memory_unregistered&) {},
-    [](const msg::copy_done&) {},
-    [](const msg::fence_made&) {},
-    [](const msg::device_ticked&) {},
-    [](const msg::device_breach&) {},
-    [](const msg::report_again&) {},
-    [](const msg::timer&) {},
-  };
+  return listen<gpu_worker_actor>(
+    [self](const msg::tick& x) { self->state.ticks.push_back(x.now); });
 }
 
 class SchedulerTime : public actor_fixture {

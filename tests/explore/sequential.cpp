@@ -5,11 +5,13 @@
 #include "actors/cache_manager.hpp"
 #include "actors/scheduler.hpp"
 #include "tests/explore/describe.hpp"
+#include "tests/support/listen.hpp"
 
 #include <caf/actor_cast.hpp>
 #include <caf/send.hpp>
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 namespace kvtide::explore {
@@ -22,27 +24,12 @@ struct part_state {
 
 using lines = std::vector<std::string>;
 
-engine_actor::behavior_type listen(engine_actor::stateful_pointer<part_state>,
-                                   lines* heard, const text_book* texts) {
-  const auto add
-    = [=](const engine_event& x) { heard->push_back(describe(x, *texts)); };
-  return {
-    [=](const lookup_answer& x) { add(x); },
-    [=](const step_plan& x) { add(x); },
-    [=](const finish_answer& x) { add(x); },
-    [](const stats_answer&) {},
-    [](const events_answer&) {},
-    [](const msg::snapshot_answer&) {},
-    [=](const call_done& x) { add(x); },
-    [=](const call_failed& x) { add(x); },
-    [=](const load_done& x) { add(x); },
-    [=](const load_failed& x) { add(x); },
-    [=](const blocks_released& x) { add(x); },
-    [=](const rank_lost& x) { add(x); },
-    [=](const rank_back& x) { add(x); },
-    [=](const overload& x) { add(x); },
-    [=](const cache_lost& x) { add(x); },
-  };
+engine_actor::behavior_type hear_all(engine_actor::stateful_pointer<part_state>,
+                                     lines* heard, const text_book* texts) {
+  return test::listen<engine_actor>([=](const auto& x) {
+    if constexpr (std::is_constructible_v<engine_event, decltype(x)>)
+      heard->push_back(describe(x, *texts));
+  });
 }
 
 caf::behavior stand_in(caf::event_based_actor*, lines* plans,
@@ -83,7 +70,7 @@ void check_sequential(const scenario& what, const world& seen,
     auto here = test::actor_world{};
     const auto shape = std::make_shared<const core::layout>(
       core::make_layout(what.opts).value());
-    auto port = here.spawn(listen, &heard, &seen.texts());
+    auto port = here.spawn(hear_all, &heard, &seen.texts());
     auto cache
       = here.spawn(cache_manager, cache_manager_config{shape, what.opts});
     auto uut = here.spawn(scheduler, scheduler_config{shape, what.opts, {}},

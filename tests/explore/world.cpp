@@ -5,6 +5,7 @@
 #include "messages/plan_bytes.hpp"
 #include "tests/explore/describe.hpp"
 #include "tests/explore/mix.hpp"
+#include "tests/support/listen.hpp"
 
 #include <caf/actor_cast.hpp>
 #include <caf/send.hpp>
@@ -189,50 +190,22 @@ engine_actor::behavior_type
 world::play_engine(engine_actor::stateful_pointer<link_state>, world* w) {
   const auto heard
     = [w](const engine_event& x) { w->hear(describe(x, w->texts_)); };
-  return {
-    [=](const lookup_answer& x) {
-      heard(x);
-      w->engine_->on(x);
-    },
-    [=](const step_plan& x) {
-      heard(x);
-      w->engine_->on(x);
-    },
-    [=](const finish_answer& x) {
-      heard(x);
-      w->engine_->on(x);
-    },
+  return test::listen<engine_actor>(
     [=](const stats_answer& x) { w->stats_ = x.values; },
-    [](const events_answer&) {},
-    [](const msg::snapshot_answer&) {},
-    [=](const call_done& x) { heard(x); },
-    [=](const call_failed& x) {
-      heard(x);
-      w->engine_->on(x);
-    },
-    [=](const load_done& x) {
-      heard(x);
-      w->engine_->on(x);
-    },
-    [=](const load_failed& x) {
-      heard(x);
-      w->engine_->on(x);
-    },
-    [=](const blocks_released& x) {
-      heard(x);
-      w->engine_->on(x);
-    },
-    [=](const rank_lost& x) { heard(x); },
     [=](const rank_back& x) {
       heard(x);
       w->engine_->pause(false);
     },
-    [=](const overload& x) { heard(x); },
     [=](const cache_lost& x) {
       heard(x);
       w->memory_->reset();
     },
-  };
+    [=](const auto& x) {
+      if constexpr (std::is_constructible_v<engine_event, decltype(x)>)
+        heard(x);
+      if constexpr (requires { w->engine_->on(x); })
+        w->engine_->on(x);
+    });
 }
 
 rank_side_actor::behavior_type

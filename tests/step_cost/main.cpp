@@ -13,6 +13,7 @@
 #include "core/device_check.hpp"
 #include "core/layout.hpp"
 #include "tests/support/actor_fixture.hpp"
+#include "tests/support/listen.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -60,23 +61,10 @@ struct engine_ear {
 
 engine_actor::behavior_type
 play_engine(engine_actor::stateful_pointer<part_state>, engine_ear* ear) {
-  return {
+  return test::listen<engine_actor>(
     [=](const lookup_answer& x) { ear->hits.push_back(x.hits.front()); },
-    [](const step_plan&) {},
-    [](const finish_answer&) {},
     [=](const stats_answer& x) { ear->counters = x.values; },
-    [](const events_answer&) {},
-    [](const msg::snapshot_answer&) {},
-    [](const call_done&) {},
-    [](const call_failed&) {},
-    [=](const load_done& x) { ear->loaded.push_back(x.request); },
-    [](const load_failed&) {},
-    [](const blocks_released&) {},
-    [](const rank_lost&) {},
-    [](const rank_back&) {},
-    [](const overload&) {},
-    [](const cache_lost&) {},
-  };
+    [=](const load_done& x) { ear->loaded.push_back(x.request); });
 }
 
 /// Ends every copy at once. Is told the facts that the real device is told.
@@ -110,16 +98,10 @@ play_device(device_actor::stateful_pointer<part_state> self,
 /// Compute of a step is enqueued as soon as it may be.
 rank_side_actor::behavior_type
 play_rank(rank_side_actor::stateful_pointer<part_state> self) {
-  return {
-    [](const kv_registered&) {},
-    [](const kv_unregistered&) {},
-    [=](const step_ready& x) {
-      self->send(caf::actor_cast<gpu_worker_actor>(self->current_sender()),
-                 msg::end_step{x.step, {}});
-    },
-    [](const rank_failed&) {},
-    [](const rank_stats&) {},
-  };
+  return test::listen<rank_side_actor>([=](const step_ready& x) {
+    self->send(caf::actor_cast<gpu_worker_actor>(self->current_sender()),
+               msg::end_step{x.step, {}});
+  });
 }
 
 // -- the engine ---------------------------------------------------------------
