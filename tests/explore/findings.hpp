@@ -11,7 +11,7 @@ namespace kvtide::explore {
 /// A rule of docs/rules.md that a run broke.
 struct finding {
   /// "S1" to "S13"; "life" if something died or hangs, "rest" if something is
-  /// left over, "trust" if the order checker disagrees with itself.
+  /// left over, "bytes" if compute reads wrong ones.
   std::string rule;
   std::string text;
 };

@@ -167,11 +167,6 @@ public:
     return findings_;
   }
 
-  /// Copies of a rank that are half made.
-  [[nodiscard]] std::vector<job_id> running_copies(rank_id rank) const {
-    return ranks_[rank].desk->running();
-  }
-
   void pass_time(std::chrono::nanoseconds span);
 
   void kill_rank(rank_id rank);
