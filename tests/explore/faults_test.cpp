@@ -94,6 +94,7 @@ protected:
     ASSERT_FALSE(seen.found()) << seen.found()->text;
     events_ = seen.performed().size();
     reports_ = seen.reports();
+    allocations_ = seen.allocations();
     endings_ = seen.engine().endings();
     ASSERT_EQ(endings_.size(), GetParam().requests);
   }
@@ -159,6 +160,7 @@ protected:
 
   std::size_t events_ = 0;
   std::size_t reports_ = 0;
+  std::vector<std::size_t> allocations_;
   std::map<request_id, token_count> endings_;
   std::size_t cases_ = 0;
 };
@@ -233,7 +235,18 @@ TEST_P(EveryFaultOnce, the_scheduler_dies_at_each_message) {
 // -- memory -------------------------------------------------------------------
 
 TEST_P(EveryFaultOnce, each_host_allocation_is_refused) {
-  // With so many slots the next one is refused, unless another is given up.
+  for (std::size_t i = 0; i < allocations_.size(); ++i)
+    for (std::size_t left = 0; left < allocations_[i] && !HasFailure();
+         ++left) {
+      auto next = scripted_chooser{{}};
+      expect_unharmed(GetParam(), next,
+                      "question " + std::to_string(i) + " gets no more than "
+                        + std::to_string(left) + " slots",
+                      {}, {}, [&](world& seen) { seen.plan_refusal(i, left); });
+    }
+}
+
+TEST_P(EveryFaultOnce, the_host_pool_is_of_each_small_size) {
   for (std::uint64_t slots = 1; slots <= 14 && !HasFailure(); ++slots) {
     auto what = GetParam();
     what.slots = slots;

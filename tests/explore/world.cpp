@@ -5,6 +5,7 @@
 #include "messages/plan_bytes.hpp"
 #include "tests/explore/describe.hpp"
 #include "tests/explore/mix.hpp"
+#include "tests/explore/squatter.hpp"
 #include "tests/support/listen.hpp"
 
 #include <caf/actor_cast.hpp>
@@ -50,6 +51,11 @@ bool is_answer(const caf::type_erased_tuple& content) {
                    msg::search_result, msg::stores_prepared, msg::load_prepared,
                    msg::rolled_back, msg::cache_events, msg::pool_report,
                    msg::key_states>(content);
+}
+
+bool asks_for_slots(caf::scheduled_actor& actor) {
+  const auto* next = actor.mailbox().peek();
+  return next != nullptr && holds_any<msg::prepare_stores>(next->content());
 }
 
 } // namespace
@@ -522,7 +528,20 @@ void world::step_actor(std::size_t index) {
   auto& actor = actors_.ready_actor(index);
   if (scheduler_ && actor.id() == scheduler_.id())
     record_input(actor);
+  if (actor.id() == cache_.id() && asks_for_slots(actor))
+    step_cache(index);
+  else
+    actors_.step(index);
+}
+
+void world::step_cache(std::size_t index) {
+  auto& pool = test::state_of<cache_manager_state>(cache_).cache->pool();
+  auto other = std::optional<squatter>{};
+  if (refusal_ && refusal_->number == allocations_.size())
+    other.emplace(pool, refusal_->left);
+  const auto before = pool.state().writing;
   actors_.step(index);
+  allocations_.push_back(pool.state().writing - before);
 }
 
 void world::record_input(caf::scheduled_actor& actor) {

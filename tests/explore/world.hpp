@@ -148,6 +148,16 @@ public:
     return reports_;
   }
 
+  /// The host pool refuses the n-th question for slots all but `left` slots.
+  void plan_refusal(std::size_t number, std::size_t left) {
+    refusal_ = {number, left};
+  }
+
+  /// Slots that the host pool gave to each question, in order.
+  [[nodiscard]] const std::vector<std::size_t>& allocations() const noexcept {
+    return allocations_;
+  }
+
   /// Kills the actor whose turn it is in the plain schedule.
   /// @returns its name; empty if it is no actor's turn
   std::string kill_next_actor();
@@ -221,6 +231,7 @@ private:
   void perform(const choice& what, std::size_t index);
   void step_actor(std::size_t index);
   void record_input(caf::scheduled_actor& actor);
+  void step_cache(std::size_t index);
   void run_quietly();
   void hear_report(rank_id rank, const msg::transfer_done& x);
   void forward_report(rank_id rank, const msg::transfer_done& x);
@@ -274,6 +285,12 @@ private:
   std::size_t reports_ = 0;
   std::optional<std::size_t> bad_report_;
   report_fault report_fault_ = report_fault::none;
+  struct refusal {
+    std::size_t number = 0;
+    std::size_t left = 0;
+  };
+  std::optional<refusal> refusal_;
+  std::vector<std::size_t> allocations_;
   /// Held back until nothing else can happen.
   std::optional<std::pair<rank_id, msg::transfer_done>> late_report_;
   std::map<step_id, std::uint32_t> computed_;
