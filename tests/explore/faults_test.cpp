@@ -235,14 +235,21 @@ TEST_P(EveryFaultOnce, the_scheduler_dies_at_each_message) {
 // -- memory -------------------------------------------------------------------
 
 TEST_P(EveryFaultOnce, each_host_allocation_is_refused) {
+  ASSERT_FALSE(allocations_.empty());
   for (std::size_t i = 0; i < allocations_.size(); ++i)
     for (std::size_t left = 0; left < allocations_[i] && !HasFailure();
          ++left) {
       auto next = scripted_chooser{{}};
-      expect_unharmed(GetParam(), next,
-                      "question " + std::to_string(i) + " gets no more than "
-                        + std::to_string(left) + " slots",
-                      {}, {}, [&](world& seen) { seen.plan_refusal(i, left); });
+      expect_unharmed(
+        GetParam(), next,
+        "question " + std::to_string(i) + " gets no more than "
+          + std::to_string(left) + " slots",
+        {},
+        [&](world& seen, std::size_t) {
+          if (seen.allocations().size() > i)
+            EXPECT_LE(seen.allocations()[i], left);
+        },
+        [&](world& seen) { seen.plan_refusal(i, left); });
     }
 }
 
