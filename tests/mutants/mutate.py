@@ -8,7 +8,7 @@ changes). A sample by seed, without replacement, is built in a scratch copy, one
 change at a time, and tested, cheapest first, until something fails. What does
 not compile makes room for the next one of the sample. Writes docs/mutants.md.
 Exits with 0 if at least 95 % of the mutants that change behaviour were killed;
-tests/mutants/equal.txt says of which ones nobody can see a difference, and why.
+tests/mutants/equivalent.txt says of which ones nobody can see a difference, and why.
 """
 
 import argparse
@@ -101,6 +101,14 @@ def reason_of(killer, done):
     return f"{killer.name}: {how}"
 
 
+# Of the source; not of the compiler or the machine.
+_COMPILER_ERROR = re.compile(r":\d+:\d+: error: |undefined reference")
+
+
+class BuildFailure(Exception):
+    """A build failed, and not because a mutant does not compile."""
+
+
 def examine(tree, mutant, jobs):
     """Who killed it; "" if nobody did, None if it does not compile."""
     before = tree.read(mutant.file)
@@ -109,9 +117,13 @@ def examine(tree, mutant, jobs):
         for group in groups_for(mutant.file):
             built = tree.build(sorted({k.target for k in group}), jobs)
             if not built.ok:
+                if not _COMPILER_ERROR.search(built.output):
+                    raise BuildFailure(f"{mutant.key}:\n{built.output[-2000:]}")
                 return None
             for killer in group:
                 done = killer.run(tree, killer.limit)
+                if done.timed_out:  # A busy machine, or a loop without an end?
+                    done = killer.run(tree, 3 * killer.limit)
                 if not done.ok:
                     return reason_of(killer, done)
         return ""
@@ -156,7 +168,7 @@ class KnownKills:
         return self.kills.get(self.name(mutant))
 
     def add(self, mutant, killed_by):
-        if not killed_by:
+        if not killed_by or killed_by.endswith("time limit"):
             return
         self.kills[self.name(mutant)] = killed_by
         with open(self.path, "w", encoding="utf-8") as file:
@@ -230,10 +242,10 @@ def time_limits(tree):
 # -- report ---------------------------------------------------------------------
 
 
-def read_equals():
+def read_equivalent():
     """{key: why nobody can tell it from the code as it is}"""
     out, key = {}, None
-    path = os.path.join(ROOT, "tests", "mutants", "equal.txt")
+    path = os.path.join(ROOT, "tests", "mutants", "equivalent.txt")
     with open(path, encoding="utf-8") as file:
         for line in file:
             if line.startswith("#") or not line.strip():
@@ -251,9 +263,9 @@ def cell(text):
 
 
 def write_table(seen, broken, total, arguments):
-    equals = read_equals()
+    equivalent = read_equivalent()
     survivors = [m for m, killed_by in seen if not killed_by]
-    same = [m for m in survivors if m.key in equals]
+    same = [m for m in survivors if m.key in equivalent]
     changing = len(seen) - len(same)
     killed = len(seen) - len(survivors)
     late = sum(killed_by.endswith("time limit") for _, killed_by in seen)
@@ -273,18 +285,18 @@ def write_table(seen, broken, total, arguments):
         f"Written on {datetime.date.today().isoformat()} by `make mutants "
         f"SEED={arguments.seed} COUNT={arguments.count}`, of {total} mutants: "
         f"{kinds}; {broken} that did not compile were replaced.", "",
-        f"**{verdict}**; {len(same)} are equal in effect, "
+        f"**{verdict}**; {len(same)} are equivalent, "
         f"{len(survivors) - len(same)} survive. Of the killed, {late} ran into "
         "a time limit.", ""]
-    open_ones = [m for m in survivors if m.key not in equals]
-    for title, chosen in (("Survivors", open_ones), ("Equal in effect", same)):
+    open_ones = [m for m in survivors if m.key not in equivalent]
+    for title, chosen in (("Survivors", open_ones), ("Equivalent mutants", same)):
         if not chosen:
             continue
         lines += [f"## {title}", "", "| mutant | function | kind | change | why "
-                  "equal in effect |", "| --- | --- | --- | --- | --- |"]
+                  "equivalent |", "| --- | --- | --- | --- | --- |"]
         for m in chosen:
             lines.append(f"| `{m.file}:{m.line}` | `{m.function}` | {m.kind} | "
-                         f"{cell(m.change)} | {cell(equals.get(m.key, '-'))} |")
+                         f"{cell(m.change)} | {cell(equivalent.get(m.key, '-'))} |")
         lines.append("")
     lines += ["## Killed", "", "| mutant | function | kind | change | killed by |",
               "| --- | --- | --- | --- | --- |"]
@@ -297,7 +309,7 @@ def write_table(seen, broken, total, arguments):
         file.write("\n".join(lines) + "\n")
     say(verdict)
     for m in open_ones:
-        say(f"survivor, to be killed or put into equal.txt:\n{m.key}")
+        say(f"survivor, to be killed or put into equivalent.txt:\n{m.key}")
     return killed * 100 >= PLENTY * changing
 
 
@@ -323,7 +335,10 @@ def main():
         return 0
     trees = [prepare(n + 1, arguments.build_jobs) for n in range(arguments.jobs)]
     time_limits(trees[0])
-    seen, broken = sample(pool, trees, arguments)
+    try:
+        seen, broken = sample(pool, trees, arguments)
+    except BuildFailure as failure:
+        sys.exit(f"the build failed, no table is written: {failure}")
     return 0 if write_table(seen, broken, total, arguments) else 1
 
 

@@ -124,6 +124,8 @@ class Tests:
     def __init__(self):
         self.passed = {}
         self.failed = []
+        # By program: why it did not come to its end.
+        self.cut = {}
 
 
 def run_tests(tree):
@@ -135,8 +137,10 @@ def run_tests(tree):
                             done.output, re.MULTILINE)
         started = re.findall(r"^\[ RUN      \] (\S+)$", done.output,
                              re.MULTILINE)
-        if not done.ok and not failed and started:
-            failed = [started[-1]]  # It died or hung there.
+        if done.timed_out or (not done.ok and not failed):
+            # It died or hung there; the tests behind it did not run.
+            tests.cut[program] = "time limit" if done.timed_out else "crash"
+            failed += started[-1:]
         tests.passed[program] = len(passed)
         tests.failed += failed
     return tests
@@ -145,6 +149,7 @@ def run_tests(tree):
 def green(tests, whole):
     """"all", or the programs that have lost some."""
     out = [f"`{program}`: {tests.passed[program]} of {total}"
+           + (f", then {tests.cut[program]}" if program in tests.cut else "")
            for program, total in whole.passed.items()
            if tests.passed[program] < total]
     return ", ".join(out) if out else "all"

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -93,13 +94,17 @@ class ScratchTree:
 
 def run(command, limit, **how):
     """Runs a program for at most `limit` seconds, its output in one text."""
+    # A session of its own: what it has started ends with it.
     process = subprocess.Popen(command, stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, text=True,
-                               errors="replace", **how)
+                               errors="replace", start_new_session=True, **how)
     try:
         output, _ = process.communicate(timeout=limit)
         return Result(process.returncode, output)
     except subprocess.TimeoutExpired:
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)
         output, _ = process.communicate()
         return Result(process.returncode, output, timed_out=True)
+    except BaseException:  # Such as an interrupt, which it did not get.
+        os.killpg(process.pid, signal.SIGKILL)
+        raise
