@@ -36,6 +36,21 @@ std::vector<job_id> without(const std::vector<job_id>& ids,
 
 } // namespace
 
+gpu_worker_config worker_config_of(const options& opts, rank_id rank,
+                                   incarnation_id incarnation) {
+  auto out = gpu_worker_config{};
+  out.rank = rank;
+  out.incarnation = incarnation;
+  out.rule = &core::rules_of(opts.rules);
+  out.job_deadline = opts.job_deadline;
+  out.idle_delay = opts.idle_delay;
+  out.virtual_time = opts.device == device_kind::host_virtual;
+  out.delivery = opts.delivery;
+  out.model_fingerprint = opts.model_fingerprint;
+  out.order_checks = opts.order_checks;
+  return out;
+}
+
 // -- message handlers ---------------------------------------------------------
 
 void gpu_worker_state::begin_step(const msg::begin_step& plan) {
@@ -305,7 +320,7 @@ void gpu_worker_state::device_down() {
     now = *target;
     finish_tick(never);
   }
-  // Without a device this is no rank: the scheduler is to know it lost (G7).
+  // Without a device this is no rank: the scheduler is to know it lost.
   self->quit(caf::sec::runtime_error);
 }
 

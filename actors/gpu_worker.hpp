@@ -69,6 +69,10 @@ struct gpu_worker_config {
   std::function<void(const core::order_breach&)> on_breach;
 };
 
+/// What `opts` say of one life of a rank.
+[[nodiscard]] gpu_worker_config
+worker_config_of(const options& opts, rank_id rank, incarnation_id incarnation);
+
 /// State of a worker: what it holds back, what its device is busy with, and
 /// how far its rank is. Touched by one thread at a time.
 struct gpu_worker_state {

@@ -140,17 +140,8 @@ void runtime::impl::start_rank(rank::impl& seat) {
     = opts.device == device_kind::host_virtual
       ? system.spawn(device, std::move(device_options))
       : system.spawn<caf::detached>(device, std::move(device_options));
-  auto worker_options = gpu_worker_config{};
-  worker_options.rank = seat.id;
-  worker_options.incarnation = seat.incarnation;
-  worker_options.rule = &core::rules_of(opts.rules);
-  worker_options.job_deadline = opts.job_deadline;
-  worker_options.idle_delay = opts.idle_delay;
-  worker_options.virtual_time = opts.device == device_kind::host_virtual;
+  auto worker_options = worker_config_of(opts, seat.id, seat.incarnation);
   worker_options.start_time = now;
-  worker_options.delivery = opts.delivery;
-  worker_options.model_fingerprint = opts.model_fingerprint;
-  worker_options.order_checks = opts.order_checks;
   seat.worker = system.spawn(gpu_worker, std::move(worker_options), seat.device,
                              caf::actor_cast<scheduler_worker_port>(scheduler),
                              caf::actor_cast<rank_side_actor>(seat.port));

@@ -6,6 +6,7 @@
 
 #include "actors/alarm.hpp"
 #include "actors/request_row.hpp"
+#include "actors/scheduler_items.hpp"
 #include "core/job_table.hpp"
 #include "core/layout.hpp"
 #include "core/order_log.hpp"
@@ -50,128 +51,6 @@ struct scheduler_config {
   /// Hears of every breach of the order; see core/order_log.hpp.
   std::function<void(const core::order_breach&)> on_breach;
 };
-
-// -- what waits in the queue besides the engine's calls -----------------------
-
-/// A worker joined.
-struct rank_joined {
-  msg::worker_ready ready;
-  gpu_worker_actor worker;
-};
-
-/// A worker died.
-struct rank_gone {
-  rank_id rank = 0;
-  incarnation_id incarnation = 0;
-};
-
-/// The device of a worker that died is gone too: of these jobs no copy runs any
-/// more on this rank.
-struct rank_fenced {
-  rank_id rank = 0;
-  std::vector<job_id> jobs;
-};
-
-/// The cache manager died.
-struct cache_gone {};
-
-/// What a rank that died cannot say any more.
-struct presumed_report {
-  msg::transfer_done report;
-};
-
-/// No step came: finished requests are planned without one (S13).
-struct idle_plan {};
-
-/// A sub-step of simulated time has ended; go on.
-struct advance_on {
-  ticket_id ticket = 0;
-  nanoseconds_t target = 0;
-};
-
-/// Everything that takes effect one after the other (S1).
-using scheduler_item
-  = std::variant<msg::add, msg::extend, msg::lookup, msg::decline,
-                 msg::allocate, msg::step, msg::outputs, msg::truncate,
-                 msg::finish, msg::reset, msg::get_stats, msg::get_snapshot,
-                 msg::take_events, msg::shutdown, msg::advance,
-                 msg::transfer_done, presumed_report, rank_joined, rank_gone,
-                 rank_fenced, cache_gone, idle_plan, advance_on>;
-
-// -- the item in progress -----------------------------------------------------
-
-struct lookup_phase {
-  ticket_id ticket = 0;
-  std::vector<lookup_row> rows;
-  /// One per row.
-  std::vector<lookup_hit> hits;
-  /// Rows that are searched, in order, and their queries.
-  std::vector<std::size_t> searched;
-  std::vector<core::search_query> queries;
-  std::vector<promise_id> promises;
-  /// Searched rows whose requests have answered.
-  std::vector<bool> answered;
-  std::size_t missing = 0;
-};
-
-struct allocate_phase {
-  request_id request = 0;
-  /// The request has said what the load reads.
-  bool offered = false;
-  token_count total = 0;
-  job work;
-};
-
-struct step_phase {
-  /// A request that takes part: it may store, or its keys are moved.
-  struct participant {
-    request_id request = 0;
-    bool offers = false;
-    bool moves = false;
-    bool answered = false;
-    msg::store_offer answer;
-  };
-
-  step_plan plan;
-  /// Planned without the engine (S13): no `begin_step`, no answer.
-  bool idle = false;
-  /// `begin_step` waits for the plan, as a job of this step may be in its own
-  /// flush set.
-  bool begin_late = false;
-  std::vector<participant> participants;
-  tsl::robin_map<request_id, std::size_t> place;
-  std::size_t missing = 0;
-  /// Indices in `participants` of the offers that the pool was asked about.
-  std::vector<std::size_t> offered;
-  std::set<job_id> flush;
-  std::vector<request_id> finished;
-};
-
-struct rollback_phase {
-  job_id id = 0;
-};
-
-struct report_phase {
-  ticket_id ticket = 0;
-  bool snapshot = false;
-};
-
-struct events_phase {
-  ticket_id ticket = 0;
-};
-
-struct advance_phase {
-  ticket_id ticket = 0;
-  nanoseconds_t target = 0;
-  /// Ranks that have not answered the present tick.
-  std::set<rank_id> awaited;
-  nanoseconds_t next_due = 0;
-  std::vector<msg::transfer_done> reports;
-};
-
-using scheduler_phase
-  = std::variant<std::monostate, lookup_phase, allocate_phase, step_phase,
-                 rollback_phase, report_phase, events_phase, advance_phase>;
 
 // -- the actor ----------------------------------------------------------------
 
@@ -303,11 +182,6 @@ struct scheduler_state {
   // -- actors that die (scheduler_deaths.cpp) ---------------------------------
 
   void on_down(const caf::actor_addr& who);
-
-  void lose_worker(rank_id rank);
-  void lose_device(const caf::actor_addr& who);
-  void start(rank_gone& x);
-  void start(rank_fenced& x);
   void lose_cache();
   void start(cache_gone& x);
   void start_cache();
@@ -317,19 +191,22 @@ struct scheduler_state {
   /// Answers in its place what the item in progress asked a request.
   void answer_for_request(request_id id);
 
-  // -- jobs, ranks and time (scheduler_jobs.cpp) ------------------------------
+  // -- ranks that come and go (scheduler_ranks.cpp) ---------------------------
+
+  void start(rank_joined& x);
+  void start(rank_gone& x);
+  void start(device_gone& x);
+  void lose_worker(rank_id rank);
+  void lose_device(const caf::actor_addr& who);
+
+  // -- how jobs end (scheduler_jobs.cpp) --------------------------------------
 
   void start(msg::transfer_done& x);
   void start(presumed_report& x);
   void take_report(const msg::transfer_done& x);
-  void start(rank_joined& x);
-  void start(msg::advance& x);
-  void start(advance_on& x);
 
   void on(msg::rolled_back& x);
-  void on(const msg::ticked& x);
   void on_transfer(msg::transfer_done& x);
-  void on_timer();
 
   void settle(core::tracked_job& entry);
   void settle_store(core::tracked_job& entry);
@@ -345,6 +222,15 @@ struct scheduler_state {
   void erase_job(job_id id);
   /// The outcome of a job changes the pool and its request (S9, S11).
   void take_effect(job_id id, bool ok);
+
+  // -- time (scheduler_time.cpp) ----------------------------------------------
+
+  void start(msg::advance& x);
+  void start(advance_on& x);
+
+  void on(const msg::ticked& x);
+  void on_timer();
+
   void tick_ranks(advance_phase& now);
   /// This rank has ticked, or never will.
   void rank_ticked(advance_phase& now, rank_id rank);
@@ -426,7 +312,8 @@ struct scheduler_state {
   std::shared_ptr<const core::layout> shape;
   options opts;
   const core::rules* rule = nullptr;
-  /// Null from its death to the turn of `cache_gone`.
+  /// Null from its death to the turn of `cache_gone`, and from then on until
+  /// the next reset if it was given up.
   cache_manager_actor cache;
   /// The item in progress waits for it.
   bool cache_asked = false;
@@ -447,7 +334,7 @@ struct scheduler_state {
   /// Devices that outlive their workers, and what they may still copy.
   struct orphan {
     caf::actor_addr device;
-    rank_fenced copies;
+    device_gone copies;
   };
   std::vector<orphan> orphans;
 
@@ -511,8 +398,9 @@ struct scheduler_state {
 /// per request. If a worker dies, its jobs fail, the engine is told, stores
 /// pause and lookups find nothing until a worker with its rank joins again. If
 /// a request actor dies, its request goes on without the cache. If the cache
-/// manager dies, another one is started, empty as after a reset. It ends with
-/// the scheduler.
+/// manager dies, another one is started, empty as after a reset; one that dies
+/// again and again before anything is asked of it is given up until the next
+/// reset. It ends with the scheduler.
 /// @param config Validated by the caller.
 scheduler_actor::behavior_type
 scheduler(scheduler_actor::stateful_pointer<scheduler_state> self,

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// What takes its turn in the scheduler's queue, and what the item in progress
+/// remembers while it waits for answers.
+
+#pragma once
+
+#include "kvtide/answers.hpp"
+#include "kvtide/ids.hpp"
+#include "kvtide/job.hpp"
+
+#include "core/cache.hpp"
+#include "messages/engine.hpp"
+#include "messages/gpu_worker.hpp"
+#include "messages/scheduler.hpp"
+
+#include <tsl/robin_map.h>
+
+#include <cstddef>
+#include <set>
+#include <variant>
+#include <vector>
+
+namespace kvtide {
+
+// -- what waits in the queue besides the engine's calls -----------------------
+
+/// A worker joined.
+struct rank_joined {
+  msg::worker_ready ready;
+  gpu_worker_actor worker;
+};
+
+/// A worker died.
+struct rank_gone {
+  rank_id rank = 0;
+  incarnation_id incarnation = 0;
+};
+
+/// The device of a worker that died is gone too: of these jobs no copy runs any
+/// more on this rank.
+struct device_gone {
+  rank_id rank = 0;
+  std::vector<job_id> jobs;
+};
+
+/// The cache manager died.
+struct cache_gone {};
+
+/// What a rank that died cannot say any more.
+struct presumed_report {
+  msg::transfer_done report;
+};
+
+/// No step came: finished requests are planned without one (S13).
+struct idle_plan {};
+
+/// A sub-step of simulated time has ended; go on.
+struct advance_on {
+  ticket_id ticket = 0;
+  nanoseconds_t target = 0;
+};
+
+/// Everything that takes effect one after the other (S1).
+using scheduler_item
+  = std::variant<msg::add, msg::extend, msg::lookup, msg::decline,
+                 msg::allocate, msg::step, msg::outputs, msg::truncate,
+                 msg::finish, msg::reset, msg::get_stats, msg::get_snapshot,
+                 msg::take_events, msg::shutdown, msg::advance,
+                 msg::transfer_done, presumed_report, rank_joined, rank_gone,
+                 device_gone, cache_gone, idle_plan, advance_on>;
+
+// -- the item in progress -----------------------------------------------------
+
+struct lookup_phase {
+  ticket_id ticket = 0;
+  std::vector<lookup_row> rows;
+  /// One per row.
+  std::vector<lookup_hit> hits;
+  /// Rows that are searched, in order, and their queries.
+  std::vector<std::size_t> searched;
+  std::vector<core::search_query> queries;
+  std::vector<promise_id> promises;
+  /// Searched rows whose requests have answered.
+  std::vector<bool> answered;
+  std::size_t missing = 0;
+};
+
+struct allocate_phase {
+  request_id request = 0;
+  /// The request has said what the load reads.
+  bool offered = false;
+  token_count total = 0;
+  job work;
+};
+
+struct step_phase {
+  /// A request that takes part: it may store, or its keys are moved.
+  struct participant {
+    request_id request = 0;
+    bool offers = false;
+    bool moves = false;
+    bool answered = false;
+    msg::store_offer answer;
+  };
+
+  step_plan plan;
+  /// Planned without the engine (S13): no `begin_step`, no answer.
+  bool idle = false;
+  /// `begin_step` waits for the plan, as a job of this step may be in its own
+  /// flush set.
+  bool begin_late = false;
+  std::vector<participant> participants;
+  tsl::robin_map<request_id, std::size_t> place;
+  std::size_t missing = 0;
+  /// Indices in `participants` of the offers that the pool was asked about.
+  std::vector<std::size_t> offered;
+  std::set<job_id> flush;
+  std::vector<request_id> finished;
+};
+
+struct rollback_phase {
+  job_id id = 0;
+};
+
+struct report_phase {
+  ticket_id ticket = 0;
+  bool snapshot = false;
+};
+
+struct events_phase {
+  ticket_id ticket = 0;
+};
+
+struct advance_phase {
+  ticket_id ticket = 0;
+  nanoseconds_t target = 0;
+  /// Ranks that have not answered the present tick.
+  std::set<rank_id> awaited;
+  nanoseconds_t next_due = 0;
+  std::vector<msg::transfer_done> reports;
+};
+
+using scheduler_phase
+  = std::variant<std::monostate, lookup_phase, allocate_phase, step_phase,
+                 rollback_phase, report_phase, events_phase, advance_phase>;
+
+} // namespace kvtide

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// Ranks that come and go.
+
+#include "actors/log.hpp"
+#include "actors/scheduler.hpp"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace kvtide {
+
+void scheduler_state::start(rank_joined& x) {
+  const auto rank = x.ready.rank;
+  if (rank < ranks.size() && ranks[rank].alive
+      && ranks[rank].incarnation == x.ready.incarnation
+      && ranks[rank].worker == x.worker)
+    return; // Its memory is registered again; its host pool was there all
+            // along.
+  if (rank < ranks.size() && ranks[rank].alive
+      && ranks[rank].incarnation < x.ready.incarnation) {
+    // A later life ends the one before, even if that is still to be heard of.
+    auto ended = std::vector<scheduler_item>{};
+    ended.push_back(rank_gone{rank, ranks[rank].incarnation});
+    ended.push_back(std::move(x));
+    return push_front(std::move(ended));
+  }
+  if (rank >= ranks.size() || ranks[rank].alive)
+    return wrong_call(
+      "a worker joined as a rank that does not exist or is taken",
+      "rank " + std::to_string(rank));
+  auto& seat = ranks[rank];
+  if (x.ready.slots < pool_slots)
+    return wrong_call("a worker came back with fewer slots than the pool has",
+                      "rank " + std::to_string(rank));
+  const auto is_back = seat.joined;
+  seat.worker = x.worker;
+  seat.device = nullptr;
+  seat.incarnation = x.ready.incarnation;
+  seat.slots = x.ready.slots;
+  seat.joined = seat.alive = true;
+  self->monitor(seat.worker);
+  if (x.ready.device) {
+    seat.device = x.ready.device->address();
+    self->monitor(x.ready.device);
+  }
+  if (is_back) {
+    // Its host pool is gone with its old life; no published chunk is whole.
+    forget_everything();
+    self->send(engine, rank_back{rank, seat.incarnation});
+  }
+  if (pool_slots > 0 || !ranks_complete())
+    return;
+  pool_slots = ranks.front().slots; // AGG-04: what every rank has.
+  for (const auto& other : ranks)
+    pool_slots = std::min(pool_slots, other.slots);
+  tell_cache(msg::open_pool{pool_slots});
+  slots_gained = true; // Requests that came before the ranks were refused.
+}
+
+void scheduler_state::lose_worker(rank_id rank) {
+  auto& seat = ranks[rank];
+  seat.worker = nullptr;
+  push(rank_gone{rank, seat.incarnation});
+  // It answers no more; the item in progress must not wait for it.
+  if (auto* tick = std::get_if<advance_phase>(&phase); tick != nullptr)
+    rank_ticked(*tick, rank);
+}
+
+void scheduler_state::lose_device(const caf::actor_addr& who) {
+  for (auto& seat : ranks)
+    if (seat.device == who)
+      seat.device = nullptr; // Its worker says what that means.
+  const auto i = std::find_if(orphans.begin(), orphans.end(),
+                              [&](const orphan& x) { return x.device == who; });
+  if (i == orphans.end())
+    return;
+  auto ended = std::move(i->copies);
+  orphans.erase(i);
+  push(std::move(ended));
+}
+
+void scheduler_state::start(rank_gone& x) {
+  auto& seat = ranks[x.rank];
+  if (!seat.alive || seat.incarnation != x.incarnation)
+    return;
+  seat.alive = false;
+  log().error("scheduler: rank {} is gone; nothing is stored or found until it "
+              "is back",
+              x.rank);
+  self->send(engine, rank_lost{x.rank, x.incarnation});
+  auto reports = std::vector<scheduler_item>{};
+  const auto report = [&](job_id id, rank_id rank, job_status status) {
+    reports.push_back(presumed_report{
+      msg::transfer_done{id, rank, ranks[rank].incarnation, status, 0}});
+  };
+  // No rank has heard of these, and none may: whoever takes this rank's place
+  // has another host pool.
+  auto unheard = std::set<job_id>{};
+  for (const auto& work : std::exchange(waiting_loads, {})) {
+    unheard.insert(work.id);
+    for (rank_id r = 0; r < ranks.size(); ++r)
+      report(work.id, r, job_status::failed);
+  }
+  // All else is over when the device is gone, which may come later: until then
+  // it may read and write what it was told to (S7, S8).
+  auto copies = device_gone{x.rank, {}};
+  for (const auto& [id, entry] : jobs.all()) {
+    using state = core::tracked_job::rank_state;
+    const auto now_ = entry.ranks[x.rank];
+    if (now_ == state::ended || unheard.count(id) > 0)
+      continue;
+    if (seat.device)
+      copies.jobs.push_back(id);
+    if (!seat.device)
+      report(id, x.rank,
+             now_ == state::late ? job_status::drained : job_status::failed);
+    else if (now_ == state::silent)
+      report(id, x.rank, job_status::late);
+  }
+  if (!copies.jobs.empty())
+    orphans.push_back({seat.device, std::move(copies)});
+  push_front(std::move(reports));
+}
+
+void scheduler_state::start(device_gone& x) {
+  for (auto id : x.jobs)
+    if (jobs.report(id, x.rank, job_status::drained, 0)
+        == core::job_table::effect::drained)
+      end_late_copies(id);
+}
+
+} // namespace kvtide
