@@ -5,21 +5,6 @@
 
 cmake_minimum_required(VERSION 3.25)
 
-function(run_on_tree result output)
-  execute_process(
-    COMMAND "${CMAKE_COMMAND}" -D "ROOT=${SCRATCH}" -P
-            "${CMAKE_CURRENT_LIST_DIR}/layering.cmake"
-    RESULT_VARIABLE code
-    OUTPUT_VARIABLE text
-    ERROR_VARIABLE text)
-  set(${result}
-      "${code}"
-      PARENT_SCOPE)
-  set(${output}
-      "${text}"
-      PARENT_SCOPE)
-endfunction()
-
 function(write_clean_tree)
   file(REMOVE_RECURSE "${SCRATCH}")
   file(WRITE "${SCRATCH}/include/kvtide/ids.hpp" "#include <cstdint>\n")
@@ -42,22 +27,8 @@ function(write_clean_tree)
   file(WRITE "${SCRATCH}/tests/t.cpp" "#include \"actors/a.hpp\"\n")
 endfunction()
 
-write_clean_tree()
-run_on_tree(code text)
-if(NOT code EQUAL 0)
-  message(FATAL_ERROR "the clean tree must pass, but:\n${text}")
-endif()
-
-function(must_find file line)
-  write_clean_tree()
-  file(APPEND "${SCRATCH}/${file}" "${line}\n")
-  run_on_tree(code text)
-  if(code EQUAL 0)
-    message(SEND_ERROR "not found: ${file} with ${line}")
-  elseif(NOT text MATCHES "${file}: ")
-    message(SEND_ERROR "failed without naming ${file}:\n${text}")
-  endif()
-endfunction()
+set(CHECK "${CMAKE_CURRENT_LIST_DIR}/layering.cmake")
+include("${CMAKE_CURRENT_LIST_DIR}/made_up_trees.cmake")
 
 must_find(include/kvtide/ids.hpp "#include \"core/layout.hpp\"")
 must_find(include/kvtide/ids.hpp "#include <caf/actor.hpp>")
@@ -84,12 +55,7 @@ must_find(core/store_intent.hpp "int f(int first_chunk);")
 must_find(core/store_capability.hpp "#include \"core/store_intent.hpp\"")
 must_find(core/store_capability.hpp "#include \"kvtide/finish.hpp\"")
 must_find(core/store_capability.hpp "int f(kvtide::finish_reason reason);")
-
-write_clean_tree()
-file(APPEND "${SCRATCH}/core/layout.hpp" "#include \"kvtide/finish.hpp\"\n")
-run_on_tree(code text)
-if(NOT text MATCHES "store_capability.hpp: reaches kvtide/finish.hpp")
-  message(SEND_ERROR "a breach through a second header was not found")
-endif()
+must_find(core/layout.hpp "#include \"kvtide/finish.hpp\""
+          "store_capability.hpp: reaches kvtide/finish.hpp")
 
 file(REMOVE_RECURSE "${SCRATCH}")

@@ -17,37 +17,8 @@ function(write_clean_tree)
        "\n| MEM-01 | one | No test here: why. | |\n")
 endfunction()
 
-function(run_on_tree result output)
-  execute_process(
-    COMMAND "${CMAKE_COMMAND}" -D "ROOT=${SCRATCH}" -P
-            "${CMAKE_CURRENT_LIST_DIR}/named_tests.cmake"
-    RESULT_VARIABLE code
-    OUTPUT_VARIABLE text
-    ERROR_VARIABLE text)
-  set(${result}
-      "${code}"
-      PARENT_SCOPE)
-  set(${output}
-      "${text}"
-      PARENT_SCOPE)
-endfunction()
-
-write_clean_tree()
-run_on_tree(code text)
-if(NOT code EQUAL 0)
-  message(FATAL_ERROR "the clean tree must pass, but:\n${text}")
-endif()
-
-function(must_find file line name)
-  write_clean_tree()
-  file(APPEND "${SCRATCH}/${file}" "${line}\n")
-  run_on_tree(code text)
-  if(code EQUAL 0)
-    message(SEND_ERROR "not found: ${file} with ${line}")
-  elseif(NOT text MATCHES "${name}")
-    message(SEND_ERROR "failed without naming ${name}:\n${text}")
-  endif()
-endfunction()
+set(CHECK "${CMAKE_CURRENT_LIST_DIR}/named_tests.cmake")
+include("${CMAKE_CURRENT_LIST_DIR}/made_up_trees.cmake")
 
 must_find(docs/rules.md "`Rules.R1_*`" "Rules.R1_")
 must_find(docs/ordering.md "`Hazards.FIN_01_it`" "Hazards.FIN_01_it")
