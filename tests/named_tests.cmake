@@ -1,6 +1,7 @@
-# Fails if docs/hazards.md or docs/rules.md names a test that does not exist, if
-# an entry of docs/hazards.md has no test of its own name and does not say why, or
-# if a test is named after an entry that is not there.
+# Fails if docs/hazards.md, docs/rules.md or docs/ordering.md names a test or a
+# suite that does not exist, if an entry of docs/hazards.md has no test of its own
+# name and does not say why, or if a test is named after an entry that is not
+# there.
 #
 #   cmake -D ROOT=<checkout> -P tests/named_tests.cmake
 
@@ -10,17 +11,20 @@ cmake_minimum_required(VERSION 3.25)
 
 # As "Suite.name".
 set(tests)
+set(macro "\n(TEST(_F|_P)?|RC_GTEST_PROP)\\([ \n]*")
 file(GLOB_RECURSE sources "${ROOT}/tests/*_test.cpp")
 foreach(source IN LISTS sources)
   file(READ "${source}" text)
-  string(REGEX MATCHALL "\nTEST(_F|_P)?\\([ \n]*[A-Za-z0-9_]+,[ \n]*[A-Za-z0-9_]+"
-               found "${text}")
+  string(REGEX MATCHALL "${macro}[A-Za-z0-9_]+,[ \n]*[A-Za-z0-9_]+" found
+               "${text}")
   foreach(one IN LISTS found)
-    string(REGEX REPLACE "^\nTEST(_F|_P)?\\([ \n]*" "" one "${one}")
+    string(REGEX REPLACE "^${macro}" "" one "${one}")
     string(REGEX REPLACE ",[ \n]*" "." one "${one}")
     list(APPEND tests "${one}")
   endforeach()
 endforeach()
+set(suites ${tests})
+list(TRANSFORM suites REPLACE "\\..*" "")
 
 # -- what the pages say --------------------------------------------------------
 
@@ -33,6 +37,17 @@ function(read_patterns text variable)
   set(${variable}
       ${found}
       PARENT_SCOPE)
+endfunction()
+
+# Suites named in `text` without a test: in CamelCase, which nothing else has.
+function(check_suites page text)
+  string(REGEX MATCHALL "`[A-Z][A-Za-z0-9]*[a-z][A-Za-z0-9]*`" named "${text}")
+  string(REPLACE "`" "" named "${named}")
+  foreach(suite IN LISTS named)
+    if(NOT suite IN_LIST suites)
+      message(SEND_ERROR "${page}: there is no suite ${suite}")
+    endif()
+  endforeach()
 endfunction()
 
 function(check_patterns page text)
@@ -48,12 +63,11 @@ function(check_patterns page text)
   endforeach()
 endfunction()
 
-file(READ "${ROOT}/docs/rules.md" rules)
-check_patterns(docs/rules.md "${rules}")
-file(READ "${ROOT}/docs/ordering.md" ordering)
-check_patterns(docs/ordering.md "${ordering}")
-file(READ "${ROOT}/docs/hazards.md" hazards)
-check_patterns(docs/hazards.md "${hazards}")
+foreach(page IN ITEMS hazards ordering rules)
+  file(READ "${ROOT}/docs/${page}.md" ${page})
+  check_patterns(docs/${page}.md "${${page}}")
+  check_suites(docs/${page}.md "${${page}}")
+endforeach()
 
 # -- entries -------------------------------------------------------------------
 
