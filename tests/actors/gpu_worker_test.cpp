@@ -111,8 +111,10 @@ msg::stores stores(step_id step, const ids& numbers) {
 
 std::string list(const ids& numbers) {
   std::string result;
-  for (const auto id : numbers)
-    result += " " + std::to_string(id);
+  for (const auto id : numbers) {
+    result += " ";
+    result += std::to_string(id);
+  }
   return result;
 }
 

@@ -54,4 +54,10 @@ template <class Interface, class... Functions>
     return listener::make(overloads<Functions...>{std::move(functions)...});
 }
 
+/// To be spawned where somebody must be there and nobody listens.
+template <class Interface>
+[[nodiscard]] typename Interface::behavior_type mute() {
+  return listen<Interface>();
+}
+
 } // namespace kvtide::test
