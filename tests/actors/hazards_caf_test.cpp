@@ -8,6 +8,7 @@
 #include "actors/gpu_worker.hpp"
 #include "tests/actors/short_forms.hpp"
 #include "tests/support/actor_fixture.hpp"
+#include "tests/support/listen.hpp"
 #include "tests/support/test_system.hpp"
 
 #include <gmock/gmock.h>
@@ -38,31 +39,22 @@ using report_log = std::vector<std::string>;
 scheduler_worker_port::behavior_type
 fake_scheduler(scheduler_worker_port::stateful_pointer<fake_state>,
                report_log* log) {
-  return {
-    [](const msg::worker_ready&) {},
-    [=](const msg::transfer_done& x) {
-      log->push_back(
-        (x.status == job_status::failed ? "failed " : "not failed ")
-        + std::to_string(x.job));
-    },
-    [](const msg::ticked&) {},
-  };
+  return listen<scheduler_worker_port>([=](const msg::transfer_done& x) {
+    log->push_back((x.status == job_status::failed ? "failed " : "not failed ")
+                   + std::to_string(x.job));
+  });
 }
 
 rank_side_actor::behavior_type
 fake_rank_side(rank_side_actor::stateful_pointer<fake_state>, report_log* log) {
-  return {
-    [](const kv_registered&) {},
-    [](const kv_unregistered&) {},
+  return listen<rank_side_actor>(
     [=](const step_ready& x) {
       log->push_back("step " + std::to_string(x.step));
     },
-    [](const rank_stats&) {},
     [=](const rank_failed& x) {
       log->push_back(x.reason.code == ec::device_failure ? "device failed"
                                                          : "?");
-    },
-  };
+    });
 }
 
 class Throwing : public actor_fixture {

@@ -27,9 +27,7 @@ namespace {
 TEST(Hazards, AGG_01_a_store_is_complete_when_all_ranks_reported) {
   for (rank_id count : {1u, 2u, 4u}) {
     for (rank_id last = 0; last < count; ++last) {
-      auto opts = plain_options();
-      opts.ranks = count;
-      auto sys = test_system{opts};
+      auto sys = test_system{with_ranks(count)};
       sys.add(R, 4);
       EXPECT_EQ(sys.step({{{R, 4, {{1}}}}, {}}), "S0{R#0<-1}");
       (void)sys.finish(R, finish_reason::abort);
@@ -50,9 +48,7 @@ TEST(Hazards, AGG_01_a_store_is_complete_when_all_ranks_reported) {
 TEST(Hazards, AGG_01_a_load_is_complete_when_all_ranks_reported) {
   for (rank_id count : {1u, 2u, 4u}) {
     for (rank_id last = 0; last < count; ++last) {
-      auto opts = plain_options();
-      opts.ranks = count;
-      auto sys = test_system{opts};
+      auto sys = test_system{with_ranks(count)};
       warm(sys, P, {{1}}, 4);
       sys.add(R, 5, {P, 4});
       EXPECT_EQ(sys.lookup(R), 4);
@@ -71,10 +67,8 @@ TEST(Hazards, AGG_01_a_load_is_complete_when_all_ranks_reported) {
 }
 
 TEST(Hazards, AGG_04_the_pool_has_what_every_rank_has) {
-  auto opts = plain_options();
-  opts.ranks = 2;
   auto config = system_config{};
-  config.opts = opts;
+  config.opts = with_ranks(2);
   config.slots = {10, 8};
   auto sys = test_system{config};
   sys.expect_wrong_calls();
@@ -95,8 +89,7 @@ TEST(Hazards, AGG_04_the_rank_with_the_fewest_slots_decides) {
   for (const auto& slots : std::vector<std::vector<std::uint64_t>>{
          {8, 10}, {10, 8}, {9, 8, 10}, {8, 8, 8, 8}, {8}}) {
     auto config = system_config{};
-    config.opts = plain_options();
-    config.opts.ranks = static_cast<std::uint32_t>(slots.size());
+    config.opts = with_ranks(static_cast<std::uint32_t>(slots.size()));
     config.slots = slots;
     auto sys = test_system{config};
     EXPECT_EQ(sys.counters().host_slots, 8u);

@@ -126,9 +126,7 @@ TEST(Hazards, EVT_01_what_never_was_there_is_never_announced) {
 }
 
 TEST(Hazards, EVT_01_a_chunk_is_announced_when_every_rank_has_it) {
-  auto opts = plain_options();
-  opts.ranks = 2;
-  auto sys = test_system{opts};
+  auto sys = test_system{with_ranks(2)};
   sys.add(R, 4);
   EXPECT_EQ(sys.step({{{R, 4, {{1}}}}, {}}), "S0{R#0<-1}");
   sys.done(0, {rank_id{1}});

@@ -68,9 +68,7 @@ TEST(Rules, R8_requests_that_skipped_a_failed_chunk_go_back_to_it) {
 
 // FAI-01, parts 1 and 2
 TEST(Rules, R8_a_failed_load_names_the_first_bad_token) {
-  auto opts = plain_options(safe);
-  opts.ranks = 2;
-  auto sys = test_system{opts};
+  auto sys = test_system{with_ranks(2)};
   warm(sys, P, {{1, 2, 3}}, 12);
   sys.add(R, 13, {P, 12});
   EXPECT_EQ(sys.lookup(R), 12);
@@ -90,11 +88,7 @@ TEST(Rules, R8_a_failed_load_names_the_first_bad_token) {
 }
 
 TEST(Rules, R8_with_a_window_all_loaded_tokens_are_bad) {
-  auto opts = plain_options(safe);
-  opts.groups.resize(2);
-  opts.groups[1].tokens_per_block = 4;
-  opts.groups[1].sliding_window_tokens = 4;
-  auto sys = test_system{opts};
+  auto sys = test_system{full_and_sliding(4)};
   warm(sys, P, {{1, 2, 3}, {11, 12, 13}}, 12);
   sys.add(R, 13, {P, 12});
   EXPECT_EQ(sys.lookup(R), 12);

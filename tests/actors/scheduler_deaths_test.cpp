@@ -4,6 +4,7 @@
 /// The scheduler when an actor dies that it works with, after each message of
 /// a call.
 
+#include "tests/actors/short_forms.hpp"
 #include "tests/support/test_system.hpp"
 
 #include <gmock/gmock.h>
@@ -21,32 +22,18 @@ using ::testing::UnorderedElementsAre;
 namespace kvtide::test {
 namespace {
 
-constexpr request_id P = 'P';
-constexpr request_id Q = 'Q';
-constexpr request_id R = 'R';
-
 /// More messages than any of the calls below leads to.
 constexpr std::size_t many = 12;
 
-/// Stores two chunks of P, which has ended.
-void keep_two_chunks(test_system& sys) {
-  sys.add(P, 8);
-  (void)sys.step({{{P, 8, {{1, 2}}}}, {}});
-  sys.done(0);
-  (void)sys.finish(P, finish_reason::stop);
-  (void)sys.step();
-  (void)sys.notices();
-}
-
 /// The runtime serves and nothing is left over.
 void expect_service(test_system& sys) {
-  sys.add('Z', 8);
-  EXPECT_EQ(sys.lookup('Z'), 0);
-  const auto plan = sys.step({{{'Z', 8, {{90, 91}}}}, {}});
+  sys.add(Z, 8);
+  EXPECT_EQ(sys.lookup(Z), 0);
+  const auto plan = sys.step({{{Z, 8, {{90, 91}}}}, {}});
   ASSERT_THAT(sys.jobs().size(), 1u) << plan;
   sys.done(sys.jobs().front());
-  EXPECT_EQ(sys.host('Z', 1), "hit");
-  (void)sys.finish('Z', finish_reason::stop);
+  EXPECT_EQ(sys.host(Z, 1), "hit");
+  (void)sys.finish(Z, finish_reason::stop);
   (void)sys.step();
   EXPECT_TRUE(sys.empty());
   EXPECT_EQ(sys.counters().order_errors, 0u);
@@ -85,7 +72,7 @@ TEST(Deaths, RequestWhileItIsLookedUp) {
   for (std::size_t n = 0; n < many; ++n) {
     SCOPED_TRACE(n);
     auto sys = test_system{plain_options()};
-    keep_two_chunks(sys);
+    warm(sys, P, {{1, 2}}, 8);
     sys.add(R, 9, {P, 8});
     sys.doom_request(R, n);
     const auto hit = sys.lookup(R);
@@ -110,7 +97,7 @@ TEST(Deaths, RequestWhileItIsAllocated) {
   for (std::size_t n = 0; n < many; ++n) {
     SCOPED_TRACE(n);
     auto sys = test_system{plain_options()};
-    keep_two_chunks(sys);
+    warm(sys, P, {{1, 2}}, 8);
     sys.add(R, 9, {P, 8});
     EXPECT_EQ(sys.lookup(R), 8);
     sys.doom_request(R, n);
@@ -133,9 +120,7 @@ TEST(Deaths, RequestWhileItIsAllocated) {
 }
 
 TEST(Deaths, RequestWithASlidingGroupThatIsRefused) {
-  auto opts = plain_options();
-  opts.groups.push_back({4, 8, false});
-  auto sys = test_system{opts, 2};
+  auto sys = test_system{full_and_sliding(8), 2};
   sys.add(P, 4);
   EXPECT_EQ(sys.step({{{P, 4, {{1}, {21}}}}, {}}), "S0{P#0/0<-1,P#0/1<-21}");
   sys.add(R, 4);
@@ -154,21 +139,15 @@ TEST(Deaths, RequestWithASlidingGroupThatIsRefused) {
 
 TEST(Deaths, TheNormalEndOfARequestIsNone) {
   auto sys = test_system{plain_options()};
-  keep_two_chunks(sys);
+  warm(sys, P, {{1, 2}}, 8);
   EXPECT_EQ(sys.counters().lost_requests, 0u);
 }
 
 // -- a worker -----------------------------------------------------------------
 
-options with_two_ranks() {
-  auto out = plain_options();
-  out.ranks = 2;
-  return out;
-}
-
 TEST(Deaths, BlocksOfALoadStayReservedUntilTheDeviceIsGoneToo) {
-  auto sys = test_system{with_two_ranks()};
-  keep_two_chunks(sys);
+  auto sys = test_system{with_ranks(2)};
+  warm(sys, P, {{1, 2}}, 8);
   sys.add(R, 9, {P, 8});
   EXPECT_EQ(sys.lookup(R), 8);
   sys.alloc(R, {{4, 5, 6}}, 8);
@@ -186,7 +165,7 @@ TEST(Deaths, BlocksOfALoadStayReservedUntilTheDeviceIsGoneToo) {
 }
 
 TEST(Deaths, SlotsOfAStoreStayOutOfUseUntilTheDeviceIsGoneToo) {
-  auto sys = test_system{with_two_ranks()};
+  auto sys = test_system{with_ranks(2)};
   sys.add(R, 4);
   (void)sys.step({{{R, 4, {{1}}}}, {}});
   (void)sys.step();
@@ -201,8 +180,8 @@ TEST(Deaths, SlotsOfAStoreStayOutOfUseUntilTheDeviceIsGoneToo) {
 }
 
 TEST(Deaths, ADeviceMayOutliveTheNextLifeOfItsRank) {
-  auto sys = test_system{with_two_ranks()};
-  keep_two_chunks(sys);
+  auto sys = test_system{with_ranks(2)};
+  warm(sys, P, {{1, 2}}, 8);
   sys.add(R, 9, {P, 8});
   EXPECT_EQ(sys.lookup(R), 8);
   sys.alloc(R, {{4, 5, 6}}, 8);
@@ -237,7 +216,7 @@ TEST(Deaths, CacheManagerWhileAStepIsPlanned) {
   for (std::size_t n = 0; n < many; ++n) {
     SCOPED_TRACE(n);
     auto sys = test_system{plain_options()};
-    keep_two_chunks(sys);
+    warm(sys, P, {{1, 2}}, 8);
     sys.add(R, 8);
     sys.doom_cache(n);
     const auto plan = sys.step({{{R, 8, {{3, 4}}}}, {}});
@@ -264,7 +243,7 @@ TEST(Deaths, CacheManagerWhileARequestIsLookedUp) {
   for (std::size_t n = 0; n < many; ++n) {
     SCOPED_TRACE(n);
     auto sys = test_system{plain_options()};
-    keep_two_chunks(sys);
+    warm(sys, P, {{1, 2}}, 8);
     sys.add(R, 9, {P, 8});
     sys.doom_cache(n);
     EXPECT_TRUE(sys.lookup(R));
@@ -280,7 +259,7 @@ TEST(Deaths, CacheManagerWhileARequestIsAllocated) {
   for (std::size_t n = 0; n < many; ++n) {
     SCOPED_TRACE(n);
     auto sys = test_system{plain_options()};
-    keep_two_chunks(sys);
+    warm(sys, P, {{1, 2}}, 8);
     sys.add(R, 9, {P, 8});
     EXPECT_EQ(sys.lookup(R), 8);
     sys.doom_cache(n);
@@ -306,9 +285,7 @@ TEST(Deaths, CacheManagerWhileARequestIsAllocated) {
 TEST(Deaths, CacheManagerWhileAFailedStoreIsRolledBack) {
   for (std::size_t n = 0; n < many; ++n) {
     SCOPED_TRACE(n);
-    auto opts = plain_options();
-    opts.ranks = 2;
-    auto sys = test_system{opts};
+    auto sys = test_system{with_ranks(2)};
     sys.add(R, 4);
     EXPECT_EQ(sys.step({{{R, 4, {{1}}}}, {}}), "S0{R#0<-1}");
     (void)sys.step();
@@ -328,7 +305,7 @@ TEST(Deaths, CacheManagerWhileItsEventsAndNumbersAreAsked) {
   for (std::size_t n = 0; n < many; ++n) {
     SCOPED_TRACE(n);
     auto sys = test_system{plain_options()};
-    keep_two_chunks(sys);
+    warm(sys, P, {{1, 2}}, 8);
     sys.doom_cache(n);
     (void)sys.events();
     sys.doom_cache(n);

@@ -8,6 +8,7 @@
 #include "core/request_book.hpp"
 #include "core/rules.hpp"
 #include "core/store_intent.hpp"
+#include "tests/actors/short_forms.hpp"
 #include "tests/support/test_system.hpp"
 
 #include <gmock/gmock.h>
@@ -26,8 +27,6 @@ using ::testing::ValuesIn;
 
 namespace kvtide::test {
 namespace {
-
-constexpr request_id R = 'R';
 
 constexpr token_count prompt_tokens = 10;
 

@@ -4,6 +4,7 @@
 /// What an engine or a rank must not do, and what then comes of it: an error or
 /// a count, never a wrong chunk, a hang or a crash.
 
+#include "tests/actors/short_forms.hpp"
 #include "tests/support/test_system.hpp"
 
 #include <gmock/gmock.h>
@@ -19,23 +20,12 @@ using ::testing::IsEmpty;
 namespace kvtide::test {
 namespace {
 
-constexpr request_id P = 'P';
-constexpr request_id R = 'R';
-
 constexpr auto huge = std::numeric_limits<token_count>::max();
 constexpr auto tiny = std::numeric_limits<token_count>::min();
 
-options with_ranks(std::uint32_t ranks) {
-  auto out = plain_options();
-  out.ranks = ranks;
-  return out;
-}
-
 /// P's two chunks are in the host pool, and R is told that it may load them.
 void offer_a_load(test_system& sys) {
-  sys.add(P, 8);
-  (void)sys.step({{{P, 8, {{1, 2}}}}, {}});
-  sys.done(0);
+  warm(sys, P, {{1, 2}}, 8);
   sys.add(R, 9, {P, 8});
   EXPECT_EQ(sys.lookup(R), 8);
 }
@@ -108,7 +98,7 @@ TEST(Input, numbers_out_of_range_are_refused) {
   auto sys = test_system{plain_options()};
   sys.expect_wrong_calls();
   offer_a_load(sys);
-  sys.raw_add({'X', huge, huge, false, false, false, no_cap, 0, 0, {}});
+  sys.raw_add({X, huge, huge, false, false, false, no_cap, 0, 0, {}});
   sys.raw_allocate({R, huge, {{4, 5, 6}}, {{0, 0, 0}}});
   sys.raw_finish({R, finish_reason::stop, tiny, 0});
   sys.raw_finish({R, finish_reason::stop, 9, huge});
@@ -116,7 +106,7 @@ TEST(Input, numbers_out_of_range_are_refused) {
                                          "failed R invalid_argument",
                                          "failed R invalid_argument",
                                          "failed R invalid_argument"));
-  EXPECT_THAT(sys.tracked(), ElementsAre(P, R));
+  EXPECT_THAT(sys.tracked(), ElementsAre(R));
 }
 
 // -- keys ---------------------------------------------------------------------

@@ -4,14 +4,14 @@
 /// The sequencing rules S1 to S13 as far as the scheduler keeps them, with real
 /// workers. What a worker keeps alone: gpu_worker_test.cpp.
 
+#include "tests/actors/short_forms.hpp"
 #include "tests/support/test_system.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <string>
-#include <vector>
+#include <cstdint>
 
 using namespace std::chrono_literals;
 using ::testing::Contains;
@@ -21,18 +21,6 @@ using ::testing::Not;
 
 namespace kvtide::test {
 namespace {
-
-constexpr request_id A = 'A';
-constexpr request_id B = 'B';
-constexpr request_id P = 'P';
-constexpr request_id Q = 'Q';
-constexpr request_id R = 'R';
-
-options with_ranks(std::uint32_t ranks) {
-  auto out = plain_options();
-  out.ranks = ranks;
-  return out;
-}
 
 // -- S1 -----------------------------------------------------------------------
 
@@ -98,11 +86,7 @@ TEST(Order, S1_outcomes_wait_in_the_same_queue_as_calls) {
 
 TEST(Order, S2_a_finished_request_lives_until_its_tail_and_its_jobs_are_over) {
   auto sys = test_system{plain_options()};
-  sys.add(R, 7);
-  EXPECT_EQ(sys.step({{{R, 7, {{1, 2}}}}, {}}), "S0{R#0<-1}");
-  EXPECT_EQ(sys.step({{{R, 1, {}}}, {}}), "-");
-  sys.out(R, 2);
-  (void)sys.finish(R, finish_reason::stop);
+  run_to_the_end(sys);
   sys.done(0);
   EXPECT_THAT(sys.tracked(), ElementsAre(R)) << "its tail is not planned yet";
   EXPECT_EQ(sys.step(), "S1{R#1<-2}");
@@ -143,11 +127,7 @@ TEST(Order, S4_a_worker_hears_of_a_step_before_any_request_is_asked) {
 
 TEST(Order, S4_the_plan_is_late_if_a_finished_request_may_be_flushed_in_it) {
   auto sys = test_system{plain_options()};
-  sys.add(R, 7);
-  (void)sys.step({{{R, 7, {{1, 2}}}}, {}});
-  (void)sys.step({{{R, 1, {}}}, {}});
-  sys.out(R, 2);
-  (void)sys.finish(R, finish_reason::stop);
+  run_to_the_end(sys);
   sys.add(Q, 4);
   (void)sys.device_log();
   EXPECT_FALSE(sys.plan_comes_before_the_answer({{{Q, 4, {{2}}}}, {}}));
@@ -173,9 +153,7 @@ TEST(Order, S4_a_flush_may_name_a_job_that_is_still_deferred) {
 TEST(Order, S4_a_load_that_its_own_step_flushes_is_not_waited_for) {
   for (auto rules : {rule_set::reference, rule_set::safe}) {
     auto sys = test_system{plain_options(rules)};
-    sys.add(P, 8);
-    (void)sys.step({{{P, 8, {{1, 2}}}}, {}});
-    sys.done(0);
+    warm(sys, P, {{1, 2}}, 8);
     sys.add(R, 9, {P, 8});
     EXPECT_EQ(sys.lookup(R), 8);
     sys.alloc(R, {{4, 5, 6}}, 8);
@@ -225,9 +203,7 @@ TEST(Order, S6_a_step_begins_when_compute_of_the_one_before_is_enqueued) {
 TEST(Order, S7_blocks_of_a_load_stay_reserved_until_they_are_released) {
   for (auto rules : {rule_set::reference, rule_set::safe}) {
     auto sys = test_system{plain_options(rules)};
-    sys.add(P, 8);
-    (void)sys.step({{{P, 8, {{1, 2}}}}, {}});
-    sys.done(0);
+    warm(sys, P, {{1, 2}}, 8);
     sys.add(R, 9, {P, 8});
     EXPECT_EQ(sys.lookup(R), 8);
     sys.alloc(R, {{4, 5, 6}}, 8);
@@ -237,15 +213,13 @@ TEST(Order, S7_blocks_of_a_load_stay_reserved_until_they_are_released) {
     EXPECT_THAT(sys.notices(), IsEmpty());
     sys.done(1);
     EXPECT_THAT(sys.notices(), ElementsAre("released R [4 5]"));
-    EXPECT_TRUE(sys.tracked() == std::vector<request_id>{P});
+    EXPECT_TRUE(sys.empty());
   }
 }
 
 TEST(Order, S7_a_late_load_keeps_its_blocks_through_a_finish) {
   auto sys = test_system{plain_options()};
-  sys.add(P, 8);
-  (void)sys.step({{{P, 8, {{1, 2}}}}, {}});
-  sys.done(0);
+  warm(sys, P, {{1, 2}}, 8);
   sys.add(R, 9, {P, 8});
   EXPECT_EQ(sys.lookup(R), 8);
   sys.alloc(R, {{4, 5, 6}}, 8);
@@ -302,9 +276,7 @@ TEST(Order, S9_a_job_has_one_outcome_whatever_its_ranks_do) {
 
 TEST(Order, S9_a_lost_rank_degrades_the_cache_until_it_is_back) {
   auto sys = test_system{with_ranks(2)};
-  sys.add(P, 8);
-  (void)sys.step({{{P, 8, {{1, 2}}}}, {}});
-  sys.done(0);
+  warm(sys, P, {{1, 2}}, 8);
   sys.add(R, 9, {P, 8});
   EXPECT_EQ(sys.lookup(R), 8);
   sys.alloc(R, {{4, 5, 6}}, 8);
@@ -329,12 +301,8 @@ TEST(Order, S9_a_lost_rank_degrades_the_cache_until_it_is_back) {
 
 TEST(Order, S10_plans_to_all_ranks_are_byte_identical) {
   auto sys = test_system{with_ranks(3)};
-  sys.add(R, 7);
-  (void)sys.step({{{R, 7, {{1, 2}}}}, {}});
-  (void)sys.step({{{R, 1, {}}}, {}});
-  sys.out(R, 2);
+  run_to_the_end(sys);
   sys.done(0);
-  (void)sys.finish(R, finish_reason::stop);
   sys.add(Q, 4);
   EXPECT_EQ(sys.step({{{Q, 4, {{2}}}}, {}}), "S1{Q#0<-2} S2{R#1<-2} flush{2}");
   sys.done({2, 1});
@@ -407,11 +375,7 @@ TEST(Order, S13_a_finish_is_planned_without_a_further_step) {
   auto opts = plain_options();
   opts.idle_delay = 5ms;
   auto sys = test_system{opts};
-  sys.add(R, 7);
-  EXPECT_EQ(sys.step({{{R, 7, {{1, 2}}}}, {}}), "S0{R#0<-1}");
-  EXPECT_EQ(sys.step({{{R, 1, {}}}, {}}), "-");
-  sys.out(R, 2);
-  (void)sys.finish(R, finish_reason::stop);
+  run_to_the_end(sys);
   sys.pass(4ms);
   EXPECT_THAT(sys.jobs(), ElementsAre(0u));
   sys.pass(1ms);
@@ -464,11 +428,7 @@ TEST(Order, S13_a_finish_is_planned_after_a_step_that_had_stores_of_its_own) {
 TEST(Order, shutdown_waits_for_what_is_in_flight) {
   auto sys = test_system{plain_options()};
   sys.expect_wrong_calls();
-  sys.add(R, 7);
-  (void)sys.step({{{R, 7, {{1, 2}}}}, {}});
-  (void)sys.step({{{R, 1, {}}}, {}});
-  sys.out(R, 2);
-  (void)sys.finish(R, finish_reason::stop);
+  run_to_the_end(sys);
   sys.shutdown(10s);
   EXPECT_THAT(sys.heard(), Not(Contains(::testing::HasSubstr("done ["))));
   EXPECT_THAT(sys.jobs(), ElementsAre(0u, 1u)) << "the tail is stored now";

@@ -5,6 +5,7 @@
 
 #include "actors/cache_manager.hpp"
 #include "actors/scheduler.hpp"
+#include "tests/actors/short_forms.hpp"
 #include "tests/support/actor_fixture.hpp"
 #include "tests/support/listen.hpp"
 
@@ -72,11 +73,6 @@ throwing_cache(cache_manager_actor::stateful_pointer<fake_state>) {
 class SchedulerRanks : public test::actor_fixture {
 protected:
   SchedulerRanks() {
-    opts.groups.front().tokens_per_block = 4;
-    opts.blocks_per_chunk = 1;
-    opts.tokens_per_hash = 4;
-    opts.ranks = 2;
-    opts.host_bytes = 1;
     opts.device = device_kind::host_virtual;
     shape
       = std::make_shared<const core::layout>(core::make_layout(opts).value());
@@ -111,7 +107,7 @@ protected:
 
   /// Above those that the tests choose.
   ticket_id last_ticket = 99;
-  options opts;
+  options opts = test::with_ranks(2);
   std::shared_ptr<const core::layout> shape;
   heard log;
   /// Jobs that ranks were asked for.

@@ -4,13 +4,14 @@
 /// Reports that are lost between a worker and the scheduler: no job is kept for
 /// ever, and none has two outcomes (S9).
 
+#include "tests/actors/short_forms.hpp"
 #include "tests/support/test_system.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <string>
+#include <cstdint>
 
 using namespace std::chrono_literals;
 using ::testing::ElementsAre;
@@ -19,9 +20,6 @@ using ::testing::IsEmpty;
 namespace kvtide::test {
 namespace {
 
-constexpr request_id P = 'P';
-constexpr request_id R = 'R';
-
 /// Silent ranks are asked after twice this time.
 constexpr auto deadline = 1s;
 
@@ -29,8 +27,7 @@ class Silence : public ::testing::Test {
 protected:
   Silence()
     : sys([] {
-        auto out = plain_options();
-        out.ranks = 2;
+        auto out = with_ranks(2);
         out.job_deadline = deadline;
         return out;
       }()) {
@@ -46,10 +43,7 @@ protected:
 
   /// Job 1 loads two chunks for R.
   void load() {
-    sys.add(P, 8);
-    (void)sys.step({{{P, 8, {{1, 2}}}}, {}});
-    sys.done(0);
-    (void)sys.finish(P, finish_reason::stop);
+    warm(sys, P, {{1, 2}}, 8);
     sys.add(R, 9, {P, 8});
     EXPECT_EQ(sys.lookup(R), 8);
     sys.alloc(R, {{4, 5, 6}}, 8);
@@ -174,9 +168,7 @@ TEST_F(Silence, LeavesAloneWhatIsOnlySlow) {
 }
 
 TEST_F(Silence, LeavesAloneALoadThatNoStepHasDelivered) {
-  sys.add(P, 8);
-  (void)sys.step({{{P, 8, {{1, 2}}}}, {}});
-  sys.done(0);
+  warm(sys, P, {{1, 2}}, 8);
   sys.add(R, 9, {P, 8});
   EXPECT_EQ(sys.lookup(R), 8);
   sys.alloc(R, {{4, 5, 6}}, 8);

@@ -7,6 +7,7 @@
 #include "actors/ports.hpp"
 #include "actors/scheduler.hpp"
 #include "core/layout.hpp"
+#include "tests/actors/short_forms.hpp"
 #include "tests/support/actor_fixture.hpp"
 #include "tests/support/listen.hpp"
 
@@ -38,8 +39,7 @@ fake_worker(gpu_worker_actor::stateful_pointer<fake_worker_state> self) {
 class SchedulerTime : public actor_fixture {
 protected:
   SchedulerTime() {
-    auto opts = options{};
-    opts.ranks = 2;
+    auto opts = with_ranks(2);
     opts.device = device_kind::host_virtual;
     auto shape
       = std::make_shared<const core::layout>(core::make_layout(opts).value());

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 
 namespace kvtide::test {
 
@@ -27,6 +28,21 @@ inline constexpr request_id R = 'R';
 inline constexpr request_id X = 'X';
 inline constexpr request_id Z = 'Z';
 
+[[nodiscard]] inline options with_ranks(std::uint32_t ranks) {
+  auto out = plain_options();
+  out.ranks = ranks;
+  return out;
+}
+
+/// A full-attention group, and one with a window of so many tokens.
+[[nodiscard]] inline options full_and_sliding(std::int32_t window,
+                                              rule_set rules = rule_set::safe) {
+  auto out = plain_options(rules);
+  out.groups.resize(2);
+  out.groups[1].tokens_per_block = 4;
+  out.groups[1].sliding_window_tokens = window;
+  return out;
+}
 
 /// Runs a prompt of whole chunks in one step, stores all of it in the host pool
 /// and ends the request.
@@ -50,7 +66,7 @@ inline void run_to_the_end(test_system& sys) {
   ASSERT_EQ(sys.step({{{R, 1, {}}}, {}}), "-");
   sys.out(R, 2);
   ASSERT_EQ(sys.known(R), 9);
-  (void)sys.finish(R, finish_reason::length);
+  ASSERT_TRUE(sys.finish(R, finish_reason::length).empty());
 }
 
 } // namespace kvtide::test
