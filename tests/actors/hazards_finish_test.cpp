@@ -21,19 +21,29 @@ using ::testing::IsEmpty;
 namespace kvtide::test {
 namespace {
 
+// The kind: whatever ends it, in every group, under either rule set. Its keys
+// are known, and its block tables are empty.
 TEST(Hazards, FIN_01_a_request_without_blocks_yields_no_store) {
-  auto sys = test_system{plain_options()};
-  sys.add(A, 8);
-  EXPECT_EQ(sys.step({{{A, 8, {{1, 2}}}}, {}}), "S0{A#0<-1,A#1<-2}");
-  sys.add(B, 12);
-  EXPECT_EQ(sys.lookup(B), 0);
-  EXPECT_THAT(sys.finish(B, finish_reason::abort), IsEmpty());
-  EXPECT_EQ(sys.step({{{A, 1, {{3}}}}, {}}), "-");
-  EXPECT_THAT(sys.tracked(), ElementsAre(A));
-  sys.done(0);
-  EXPECT_EQ(sys.host(A, 1), "hit");
-  sys.add(B, 4); // B ended once and for all: its id is free again.
-  EXPECT_THAT(sys.notices(), IsEmpty());
+  for (auto rules : {rule_set::reference, rule_set::safe}) {
+    for (auto reason : every_reason) {
+      SCOPED_TRACE("reason " + std::to_string(static_cast<int>(reason)));
+      auto sys = test_system{full_and_sliding(8, rules)};
+      sys.expect_wrong_calls(); // An unknown reason is one (R2).
+      sys.add(A, 8);
+      EXPECT_EQ(sys.step({{{A, 8, {{1, 2}, {11, 12}}}}, {}}),
+                "S0{A#0/0<-1,A#1/0<-2,A#0/1<-11,A#1/1<-12}");
+      sys.add(B, 12);
+      EXPECT_EQ(sys.lookup(B), 0);
+      EXPECT_THAT(sys.finish(B, reason), IsEmpty());
+      EXPECT_EQ(sys.step({{{A, 1, {{3}, {13}}}}, {}}), "-");
+      EXPECT_THAT(sys.tracked(), ElementsAre(A));
+      sys.done(0);
+      EXPECT_EQ(sys.host(A, 1), "hit");
+      EXPECT_EQ(sys.host(B, 0), "miss");
+      sys.add(B, 4); // B ended once and for all: its id is free again.
+      EXPECT_THAT(sys.notices(), IsEmpty());
+    }
+  }
 }
 
 TEST(Hazards, FIN_02_an_abort_publishes_computed_tokens_only) {

@@ -5,6 +5,7 @@
 /// carry the label "seed": whoever changes what is stored, or when, starts
 /// here.
 
+#include "tests/actors/short_forms.hpp"
 #include "tests/support/test_system.hpp"
 
 #include <gmock/gmock.h>
@@ -16,20 +17,7 @@ using ::testing::IsEmpty;
 namespace kvtide::test {
 namespace {
 
-constexpr request_id Q = 'Q';
-constexpr request_id R = 'R';
-
 constexpr rule_set both[] = {rule_set::reference, rule_set::safe};
-
-/// A full-attention group with chunks of 4 tokens, and one with a window of
-/// `window` tokens.
-options full_and_sliding(rule_set rules, std::int32_t window) {
-  auto out = plain_options(rules);
-  out.groups.resize(2);
-  out.groups[1].tokens_per_block = 4;
-  out.groups[1].sliding_window_tokens = window;
-  return out;
-}
 
 // FIN-01
 TEST(Scheduler, abort_queued_request_does_not_build_store_job) {
@@ -47,24 +35,6 @@ TEST(Scheduler, abort_queued_request_does_not_build_store_job) {
     EXPECT_EQ(sys.host(Q, 0), "miss");
     EXPECT_THAT(sys.notices(), IsEmpty());
   }
-}
-
-// Keys are there, every group's block table is empty: nothing can be stored,
-// whatever is wanted.
-TEST(Scheduler, abort_queued_request_does_not_build_store_job_with_two_groups) {
-  for (auto rules : both)
-    for (auto reason : {finish_reason::abort, finish_reason::error,
-                        finish_reason::stop, finish_reason::ignored}) {
-      auto sys = test_system{full_and_sliding(rules, 8)};
-      sys.add(Q, 12);
-      EXPECT_EQ(sys.lookup(Q), 0);
-      EXPECT_THAT(sys.finish(Q, reason), IsEmpty());
-      EXPECT_EQ(sys.step(), "-");
-      EXPECT_THAT(sys.tracked(), IsEmpty());
-      EXPECT_THAT(sys.jobs(), IsEmpty());
-      EXPECT_EQ(sys.counters().free_slots, 64u);
-      EXPECT_TRUE(sys.empty());
-    }
 }
 
 // PRE-01, PRE-02
@@ -98,11 +68,7 @@ TEST(Scheduler, request_preemption) {
 TEST(Scheduler, last_block_offloaded_at_request_finish) {
   for (auto rules : both) {
     auto sys = test_system{plain_options(rules)};
-    sys.add(R, 7);
-    EXPECT_EQ(sys.step({{{R, 7, {{1, 2}}}}, {}}), "S0{R#0<-1}");
-    EXPECT_EQ(sys.step({{{R, 1, {}}}, {}}), "-");
-    sys.out(R, 2);
-    EXPECT_THAT(sys.finish(R, finish_reason::length), IsEmpty());
+    run_to_the_end(sys);
     EXPECT_EQ(sys.step(), "S1{R#1<-2}");
     EXPECT_THAT(sys.tracked(), ElementsAre(R));
     sys.done({0, 1});
@@ -116,7 +82,7 @@ TEST(Scheduler, last_block_offloaded_at_request_finish) {
 
 TEST(Scheduler, two_groups_full_and_sliding_window) {
   for (auto rules : both) {
-    auto sys = test_system{full_and_sliding(rules, 8)};
+    auto sys = test_system{full_and_sliding(8, rules)};
     sys.add(R, 16);
     // The window is 8 tokens, so blocks 11 and 12 are still to be written.
     EXPECT_EQ(sys.step({{{R, 16, {{1, 2, 3, 4}, {0, 0, 13, 14}}}}, {}}),
@@ -143,11 +109,7 @@ TEST(
   flushed_job_of_the_same_step_is_submitted_before_it_is_waited_for_and_exactly_once) {
   for (auto rules : both) {
     auto sys = test_system{plain_options(rules)};
-    sys.add(R, 7);
-    EXPECT_EQ(sys.step({{{R, 7, {{1, 2}}}}, {}}), "S0{R#0<-1}");
-    EXPECT_EQ(sys.step({{{R, 1, {}}}, {}}), "-");
-    sys.out(R, 2);
-    (void)sys.finish(R, finish_reason::length);
+    run_to_the_end(sys);
     sys.add(Q, 4);
     (void)sys.device_log();
     EXPECT_EQ(sys.step({{{Q, 4, {{2}}}}, {}}),
@@ -162,17 +124,6 @@ TEST(
     EXPECT_THAT(sys.wrong_bytes(), IsEmpty());
     EXPECT_EQ(sys.counters().order_errors, 0u);
   }
-}
-
-TEST(Scheduler, a_finished_tail_whose_blocks_nobody_takes_is_not_flushed) {
-  auto sys = test_system{plain_options()};
-  sys.add(R, 7);
-  EXPECT_EQ(sys.step({{{R, 7, {{1, 2}}}}, {}}), "S0{R#0<-1}");
-  EXPECT_EQ(sys.step({{{R, 1, {}}}, {}}), "-");
-  sys.out(R, 2);
-  (void)sys.finish(R, finish_reason::length);
-  sys.add(Q, 4);
-  EXPECT_EQ(sys.step({{{Q, 4, {{9}}}}, {}}), "S1{Q#0<-9} S2{R#1<-2}");
 }
 
 // R has computed a chunk that no step could store yet, is preempted, and its
