@@ -1,24 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// The order checker at work: each test lets one thing happen that S1 to S13
-/// exclude, by a message where a message can do it, else by spoiling an actor's
-/// state as a bug would.
+/// The order checker of the scheduler at work: each test lets one thing happen
+/// that S1 to S13 exclude, by a message where a message can do it, else by
+/// spoiling the scheduler's state as a bug would. With a real engine's calls:
+/// scheduler_input_test.cpp.
 
-#include "actors/device.hpp"
-#include "actors/gpu_worker.hpp"
 #include "actors/scheduler.hpp"
 #include "core/layout.hpp"
+#include "tests/actors/short_forms.hpp"
 #include "tests/support/actor_fixture.hpp"
 #include "tests/support/breach_ear.hpp"
 #include "tests/support/listen.hpp"
-#include "tests/support/test_system.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -31,67 +29,52 @@ namespace {
 
 // -- neighbours that only listen ----------------------------------------------
 
-struct mute_state {
-  static inline const char* name = "mute";
+struct fake_state {
+  static inline const char* name = "fake";
 };
 
 struct questions {
   std::vector<msg::search> searches;
   std::vector<msg::prepare_stores> stores;
-  std::vector<msg::prepare_load> loads;
   std::vector<msg::get_pool_report> reports;
-  std::vector<msg::complete_job> completed;
 };
 
 cache_manager_actor::behavior_type
-mute_cache(cache_manager_actor::stateful_pointer<mute_state>, questions* log) {
+fake_cache(cache_manager_actor::stateful_pointer<fake_state>, questions* log) {
   return listen<cache_manager_actor>(
     [=](const msg::search& x) { log->searches.push_back(x); },
     [=](const msg::prepare_stores& x) { log->stores.push_back(x); },
-    [=](const msg::prepare_load& x) { log->loads.push_back(x); },
-    [=](const msg::complete_job& x) { log->completed.push_back(x); },
     [=](const msg::get_pool_report& x) { log->reports.push_back(x); });
 }
 
 struct answers {
-  std::vector<lookup_answer> lookups;
   std::vector<step_plan> plans;
   std::vector<stats_answer> stats;
 };
 
 engine_actor::behavior_type
-mute_engine(engine_actor::stateful_pointer<mute_state>, answers* log) {
+fake_engine(engine_actor::stateful_pointer<fake_state>, answers* log) {
   return listen<engine_actor>(
-    [=](const lookup_answer& x) { log->lookups.push_back(x); },
     [=](const step_plan& x) { log->plans.push_back(x); },
     [=](const stats_answer& x) { log->stats.push_back(x); });
 }
 
-gpu_worker_actor::behavior_type
-mute_worker(gpu_worker_actor::stateful_pointer<mute_state>) {
-  return listen<gpu_worker_actor>();
-}
-
 // -- the scheduler ------------------------------------------------------------
-
-constexpr request_id R = 1;
-constexpr request_id Q = 2;
 
 /// Two ranks that only listen, and a cache manager that the test plays.
 class OrderChecker : public actor_fixture {
 protected:
   OrderChecker() {
     ear.expect();
-    auto opts = plain_options();
-    opts.ranks = 2;
+    const auto opts = with_ranks(2);
     const auto shape
       = std::make_shared<const core::layout>(core::make_layout(opts).value());
     auto cfg = scheduler_config{shape, opts, ear.listener()};
     uut
-      = world.spawn(scheduler, std::move(cfg), world.spawn(mute_cache, &asked),
-                    world.spawn(mute_engine, &heard));
+      = world.spawn(scheduler, std::move(cfg), world.spawn(fake_cache, &asked),
+                    world.spawn(fake_engine, &heard));
     for (rank_id rank = 0; rank < opts.ranks; ++rank)
-      world.send_as(world.spawn(mute_worker), uut,
+      world.send_as(world.spawn(mute<gpu_worker_actor>), uut,
                     msg::worker_ready{rank, 1, 64});
     world.run();
   }
@@ -241,38 +224,6 @@ TEST_F(OrderChecker, S2ARequestThatIsOverIsDropped) {
                                                  "were not dropped")));
 }
 
-TEST_F(OrderChecker, S7ALoadingRequestIsNotScheduled) {
-  auto sys = test_system{plain_options()};
-  sys.expect_breaches();
-  sys.add(R, 8);
-  (void)sys.step({{{R, 8, {{1, 2}}}}, {}});
-  sys.done(0);
-  sys.add(Q, 9, {R, 8});
-  (void)sys.lookup(Q);
-  sys.alloc(Q, {{4, 5, 6}}, 8);
-  (void)sys.step({{{Q, 1, {{4, 5, 6}}}}, {}});
-  EXPECT_THAT(
-    sys.breaches(),
-    ElementsAre("S7 a step schedules a request that is still loading: "
-                "step 2, request 2 came before the outcome of job 1"));
-}
-
-TEST_F(OrderChecker, S7BlocksOfALoadAreNotReused) {
-  auto sys = test_system{plain_options()};
-  sys.expect_breaches();
-  sys.add(R, 8);
-  (void)sys.step({{{R, 8, {{1, 2}}}}, {}});
-  sys.done(0);
-  sys.add(Q, 9, {R, 8});
-  (void)sys.lookup(Q);
-  sys.alloc(Q, {{4, 5, 6}}, 8);
-  sys.add(3, 4);
-  (void)sys.step({{{3, 4, {{5}}}}, {}});
-  EXPECT_THAT(sys.breaches(),
-              ElementsAre("S7 a block was reused that a load may still write: "
-                          "block 5, load 1"));
-}
-
 TEST_F(OrderChecker, S8ASlotIsHandedOutOnce) {
   store(7);
   add(Q);
@@ -341,7 +292,7 @@ TEST_F(OrderChecker, S13AFinishHasATimer) {
   EXPECT_THAT(ear.take(),
               ElementsAre(StartsWith("call "),
                           "S13 a finish waits for a step that may never come: "
-                          "request 1"));
+                          "request 82"));
 }
 
 TEST_F(OrderChecker, S13AFinishIsDueInTime) {
@@ -352,207 +303,7 @@ TEST_F(OrderChecker, S13AFinishIsDueInTime) {
   EXPECT_THAT(ear.take(),
               ElementsAre(StartsWith("call "),
                           "S13 a finish waits for a step that may never come: "
-                          "request 1"));
-}
-
-// -- a worker and its device --------------------------------------------------
-
-struct rank_log {
-  std::vector<rank_stats> stats;
-};
-
-rank_side_actor::behavior_type
-mute_rank_side(rank_side_actor::stateful_pointer<mute_state>, rank_log* log) {
-  return listen<rank_side_actor>(
-    [=](const rank_stats& x) { log->stats.push_back(x); });
-}
-
-scheduler_worker_port::behavior_type
-mute_scheduler(scheduler_worker_port::stateful_pointer<mute_state>) {
-  return {
-    [](const msg::worker_ready&) {},
-    [](const msg::transfer_done&) {},
-    [](const msg::ticked&) {},
-  };
-}
-
-device_actor::behavior_type
-mute_device(device_actor::stateful_pointer<mute_state>) {
-  return {
-    [](const msg::register_memory&) {}, [](const msg::unregister_memory&) {},
-    [](const msg::submit_jobs&) {},     [](const msg::make_fence&) {},
-    [](const msg::device_tick&) {},     [](const msg::device_woke&) {},
-  };
-}
-
-class RankOrder : public actor_fixture {
-protected:
-  RankOrder() {
-    ear.expect();
-    auto cfg = gpu_worker_config{};
-    cfg.on_breach = ear.listener();
-    uut = world.spawn(gpu_worker, cfg, world.spawn(mute_device),
-                      world.spawn(mute_scheduler),
-                      world.spawn(mute_rank_side, &heard));
-    tell(msg::register_kv{});
-    tell(msg::memory_registered{8, 1, {}});
-  }
-
-  template <class Message>
-  void tell(Message message) {
-    world.send(uut, std::move(message));
-    world.run();
-  }
-
-  static std::vector<job> one(job_id id, job_kind kind) {
-    auto out = job{};
-    out.id = id;
-    out.kind = kind;
-    return {out};
-  }
-
-  void begin(step_id step, std::vector<job_id> flush = {}) {
-    tell(msg::begin_step{step, {}, {}, std::move(flush)});
-  }
-
-  void end(step_id step) {
-    tell(msg::end_step{step, {}});
-  }
-
-  void stores(step_id step, job_id id) {
-    tell(msg::stores{step, one(id, job_kind::store)});
-  }
-
-  gpu_worker_state& state() {
-    return state_of<gpu_worker_state>(uut);
-  }
-
-  breach_ear ear;
-  rank_log heard;
-  gpu_worker_actor uut;
-};
-
-TEST_F(RankOrder, S3AStoreIsNotHandedOverInItsOwnStep) {
-  begin(1);
-  stores(1, 4);
-  state().ended = true;
-  state().idle_since = 0;
-  tell(msg::timer{});
-  EXPECT_THAT(ear.take(), ElementsAre(StartsWith("S3 a store was handed over "
-                                                 "before the next step")));
-}
-
-TEST_F(RankOrder, S4AJobComesOnce) {
-  begin(1);
-  stores(1, 4);
-  stores(1, 4);
-  begin(3);
-  EXPECT_THAT(ear.take(),
-              ElementsAre("S4 a job came twice, or behind later ones: job 4",
-                          StartsWith("S12 a plan came out of order: step 3")));
-}
-
-TEST_F(RankOrder, S5ComputeDoesNotGoOnBeforeTheFlush) {
-  begin(1);
-  stores(1, 4);
-  end(1);
-  begin(2, {4});
-  tell(msg::fence_made{2, {}});
-  EXPECT_THAT(ear.take(), ElementsAre("S5 compute goes on before the flush "
-                                      "ended: step 2, job 4"));
-}
-
-TEST_F(RankOrder, S5AStreamMayWaitInsteadOfTheHost) {
-  begin(1);
-  stores(1, 4);
-  end(1);
-  begin(2, {4});
-  tell(msg::fence_made{2, {fence::kind_t::event, 9}});
-  EXPECT_THAT(ear.take(), IsEmpty());
-}
-
-TEST_F(RankOrder, S6AStepBeginsBehindTheEndOfTheOneBefore) {
-  begin(1);
-  begin(2);
-  state().ended = true;
-  begin(3);
-  EXPECT_THAT(ear.take(), ElementsAre(StartsWith("S6 a plan was run before the "
-                                                 "end of the step before it")));
-}
-
-TEST_F(RankOrder, S6CopiesCarryTheLastCompute) {
-  begin(1);
-  stores(1, 4);
-  end(1);
-  state().computed = std::nullopt;
-  begin(2);
-  EXPECT_THAT(ear.take(), ElementsAre(StartsWith("S6 copies do not wait for "
-                                                 "the last compute")));
-}
-
-TEST_F(RankOrder, S13DeferredStoresHaveATimer) {
-  begin(1);
-  end(1);
-  stores(1, 4);
-  EXPECT_THAT(ear.take(), IsEmpty());
-  state().wake_up = {};
-  state().check_rest();
-  EXPECT_THAT(ear.take(), ElementsAre(StartsWith("S13 stores wait for a step "
-                                                 "that may never come")));
-}
-
-TEST_F(RankOrder, TheRankHearsItsCounts) {
-  begin(1);
-  begin(3);
-  tell(msg::device_breach{core::order_rule::s4});
-  tell(msg::get_rank_stats{});
-  ASSERT_EQ(heard.stats.size(), 1u);
-  EXPECT_EQ(heard.stats[0].order_errors, 2u);
-  EXPECT_EQ(heard.stats[0].order_errors_by_rule[4], 1u);
-  EXPECT_EQ(heard.stats[0].order_errors_by_rule[12], 1u);
-}
-
-class DeviceOrder : public actor_fixture {
-protected:
-  DeviceOrder() {
-    ear.expect();
-    auto cfg = device_config{};
-    cfg.kind = device_kind::host_virtual;
-    cfg.on_breach = ear.listener();
-    uut = world.spawn_device(std::move(cfg));
-    worker = world.spawn(mute_worker);
-  }
-
-  template <class Message>
-  void ask(Message message) {
-    world.send_as(worker, uut, std::move(message));
-    world.run();
-  }
-
-  static std::vector<job> store(job_id id) {
-    auto out = job{};
-    out.id = id;
-    return {out};
-  }
-
-  breach_ear ear;
-  gpu_worker_actor worker;
-  device_actor uut;
-};
-
-TEST_F(DeviceOrder, S4NobodyWaitsForAJobThatWasNotHandedOver) {
-  ask(msg::submit_jobs{store(3), {}, {}});
-  ask(msg::make_fence{2, {3, 4}});
-  EXPECT_THAT(ear.take(),
-              ElementsAre("S4 a job was waited for before it was handed over: "
-                          "job 4 in the fence of step 2"));
-}
-
-TEST_F(DeviceOrder, S6ComputeDoesNotGoBack) {
-  ask(msg::submit_jobs{store(3), {}, {}, step_id{6}});
-  ask(msg::submit_jobs{store(4), {}, {}, step_id{5}});
-  EXPECT_THAT(ear.take(), ElementsAre(StartsWith("S6 copies wait for compute "
-                                                 "of an earlier step")));
+                          "request 82"));
 }
 
 } // namespace

@@ -79,7 +79,23 @@ TEST(Input, a_request_that_still_loads_is_not_scheduled) {
   offer_a_load(sys);
   sys.alloc(R, {{4, 5, 6}}, 8);
   EXPECT_EQ(sys.step({{{R, 1, {{4, 5, 6}}}}, {}}), "L1{R#0->4,R#1->5}");
+  EXPECT_THAT(
+    sys.breaches(),
+    ElementsAre("S7 a step schedules a request that is still loading: "
+                "step 3, request 82 came before the outcome of job 1"));
   EXPECT_EQ(sys.counters().order_errors, 1u);
+}
+
+TEST(Input, blocks_of_a_load_are_not_reused) {
+  auto sys = test_system{plain_options()};
+  sys.expect_breaches();
+  offer_a_load(sys);
+  sys.alloc(R, {{4, 5, 6}}, 8);
+  sys.add(Q, 4);
+  (void)sys.step({{{Q, 4, {{5}}}}, {}});
+  EXPECT_THAT(sys.breaches(),
+              ElementsAre("S7 a block was reused that a load may still write: "
+                          "block 5, load 1"));
 }
 
 TEST(Input, a_load_needs_blocks_for_all_its_tokens) {
