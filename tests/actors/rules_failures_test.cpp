@@ -245,7 +245,9 @@ TEST(Rules, R10_bad_reports_and_lists_are_counted_and_ignored) {
     call.finished = {{R, finish_reason::stop, 5, 5}, {X, {}, 0, 0}};
     sys.raw_step(call);
     EXPECT_THAT(sys.tracked(), ElementsAre(R));
-    EXPECT_GT(sys.counters().order_errors, 8u);
+    // R preempted twice and scheduled twice, Q preempted and scheduled, R
+    // finished without a finish. Unknown ones may be named.
+    EXPECT_EQ(sys.counters().order_errors, 10u);
   }
 }
 

@@ -53,7 +53,8 @@ TEST(Order, S1_calls_take_effect_in_the_order_in_which_they_were_made) {
   for (auto rules : {rule_set::reference, rule_set::safe}) {
     auto slow = test_system{plain_options(rules), 6};
     talk(slow);
-    ASSERT_GT(slow.heard().size(), 12u);
+    // Under the recorded rules A's last jobs still run, so it is no new one.
+    ASSERT_EQ(slow.heard().size(), rules == rule_set::safe ? 14u : 16u);
     for (std::uint32_t seed = 1; seed <= 200; ++seed) {
       auto fast = test_system{plain_options(rules), 6};
       fast.queue_calls();
@@ -310,7 +311,7 @@ TEST(Order, S10_plans_to_all_ranks_are_byte_identical) {
   EXPECT_EQ(sys.lookup(P), 8);
   sys.alloc(P, {{4, 5, 6}}, 8);
   EXPECT_EQ(sys.step(), "L3{P#0->4,P#1->5}");
-  EXPECT_GE(sys.plans(0).size(), 6u);
+  EXPECT_EQ(sys.plans(0).size(), 6u);
   EXPECT_EQ(sys.plans(0), sys.plans(1));
   EXPECT_EQ(sys.plans(0), sys.plans(2));
 }
@@ -356,7 +357,7 @@ TEST(Order, S12_a_violation_is_counted_and_answered) {
               ElementsAre("failed 0 out_of_order", "failed 0 out_of_order"));
   sys.decline(99);
   EXPECT_THAT(sys.notices(), ElementsAre("failed 0 unknown_promise"));
-  EXPECT_GE(sys.counters().order_errors, 3u);
+  EXPECT_EQ(sys.counters().order_errors, 3u);
   EXPECT_EQ(sys.step({{{R, 4, {}}}, {}}), "S1{R#1<-2}") << "all goes on";
 }
 

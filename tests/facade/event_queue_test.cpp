@@ -4,10 +4,14 @@
 
 #include <gtest/gtest.h>
 
-#include <poll.h>
-
+#include <atomic>
 #include <chrono>
+#include <fstream>
+#include <poll.h>
+#include <string>
+#include <sys/types.h>
 #include <thread>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -25,6 +29,17 @@ event_queue<int> make_queue() {
 bool readable(int fd) {
   auto what = pollfd{fd, POLLIN, 0};
   return ::poll(&what, 1, 0) == 1;
+}
+
+/// A thread of this process waits in the kernel.
+bool sleeps(pid_t thread) {
+  auto file
+    = std::ifstream{"/proc/self/task/" + std::to_string(thread) + "/stat"};
+  auto line = std::string{};
+  std::getline(file, line);
+  // "17 (name) S ..."
+  const auto name_end = line.rfind(')');
+  return name_end != std::string::npos && line.compare(name_end, 3, ") S") == 0;
 }
 
 TEST(EventQueue, IsReadableExactlyWhileItHoldsSomething) {
@@ -60,12 +75,18 @@ TEST(EventQueue, LosesNoWakeUpBetweenThreads) {
 
 TEST(ReadyFd, WaitsForeverIfAsked) {
   auto uut = make_queue();
-  auto writer = std::thread{[&uut] {
-    std::this_thread::sleep_for(20ms);
-    uut.push(1);
+  auto waiter = std::atomic<pid_t>{0};
+  auto returned = std::atomic<bool>{false};
+  auto thread = std::thread{[&] {
+    waiter = ::gettid();
+    EXPECT_TRUE(uut.ready().wait(std::chrono::milliseconds::max()));
+    returned = true;
   }};
-  EXPECT_TRUE(uut.ready().wait(std::chrono::milliseconds::max()));
-  writer.join();
+  while (!returned && !sleeps(waiter))
+    std::this_thread::yield();
+  EXPECT_FALSE(returned);
+  uut.push(1);
+  thread.join();
   EXPECT_TRUE(uut.ready().wait(std::chrono::milliseconds::min()));
 }
 
