@@ -274,6 +274,10 @@ void test_system::raw_finish(const finish_call& call) {
   st_->tell(msg::finish{++st_->ticket, call});
 }
 
+void test_system::raw_outputs(const outputs_call& call) {
+  st_->tell(msg::outputs{++st_->ticket, call});
+}
+
 token_count test_system::known(request_id id) const {
   return st_->book.row(id).known;
 }

@@ -99,6 +99,8 @@ public:
   /// Sends the same call again, unchanged.
   void raw_finish(const finish_call& call);
 
+  void raw_outputs(const outputs_call& call);
+
   [[nodiscard]] token_count known(request_id id) const;
 
   [[nodiscard]] token_count computed(request_id id) const;
