@@ -8,12 +8,10 @@
 #include "gpu/copy_engine.hpp"
 #include "gpu/slot_order.hpp"
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
-#include <set>
 #include <vector>
 
 namespace kvtide::explore {

@@ -8,10 +8,12 @@
 
 namespace kvtide::explore {
 
-/// A rule of docs/rules.md that a run broke.
+/// What a run broke.
 struct finding {
-  /// "S1" to "S13"; "life" if something died or hangs, "rest" if something is
-  /// left over, "bytes" if compute reads wrong ones.
+  /// A rule of docs/rules.md: "S1" to "S13", or "R9". "call" if the order
+  /// checker of the product blames the engine, "life" if something died or
+  /// hangs, "rest" if something is left over, "bytes" if compute reads wrong
+  /// ones.
   std::string rule;
   std::string text;
 };
@@ -19,9 +21,13 @@ struct finding {
 /// Keeps the first finding: what comes after it may be its consequence.
 class findings {
 public:
-  void report(std::string rule, std::string text) {
+  void report(finding what) {
     if (!first_)
-      first_ = {std::move(rule), std::move(text)};
+      first_ = std::move(what);
+  }
+
+  void report(std::string rule, std::string text) {
+    report({std::move(rule), std::move(text)});
   }
 
   [[nodiscard]] const std::optional<finding>& first() const noexcept {

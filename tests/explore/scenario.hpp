@@ -4,7 +4,6 @@
 
 #include "kvtide/options.hpp"
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>

@@ -8,11 +8,9 @@
 #include "tests/support/listen.hpp"
 
 #include <caf/actor_cast.hpp>
-#include <caf/send.hpp>
 
 #include <algorithm>
 #include <type_traits>
-#include <utility>
 
 namespace kvtide::explore {
 

@@ -52,6 +52,37 @@ void for_tokens(const core::layout& shape, const compute_row& row,
   }
 }
 
+/// One token of a chunk in one layer of a device block.
+struct cell {
+  /// Of the block in its row.
+  std::size_t index = 0;
+  block_id block = 0;
+  std::uint32_t layer = 0;
+  /// Inside the block.
+  token_count at = 0;
+  /// What should be there.
+  std::uint64_t token = 0;
+};
+
+/// Calls `fun(cell)` for all that a row of a job copies.
+template <class Function>
+void for_cells(const core::layout& shape, const job_row& row,
+               const std::vector<std::uint64_t>& tokens, Function fun) {
+  const auto length = shape.groups[row.key.group].block_tokens;
+  auto x = cell{};
+  for (x.index = 0; x.index < row.blocks.size(); ++x.index) {
+    x.block = row.blocks[x.index];
+    if (x.block == no_block)
+      continue;
+    for (x.at = 0; x.at < length; ++x.at) {
+      x.token = tokens[x.index * static_cast<std::size_t>(length)
+                       + static_cast<std::size_t>(x.at)];
+      for (x.layer = 0; x.layer < rank_memory::layers; ++x.layer)
+        fun(x);
+    }
+  }
+}
+
 } // namespace
 
 shadow::shadow(std::shared_ptr<const core::layout> shape, text_book& texts,
@@ -140,7 +171,7 @@ void shadow::joined(rank_id rank, const std::byte* pool,
   view.slot_bytes = slot_bytes;
 }
 
-void shadow::died(rank_id rank) {
+void shadow::starts_again(rank_id rank) {
   auto& view = ranks_[rank];
   view.pool = nullptr;
   view.first.reset();
@@ -328,20 +359,12 @@ void shadow::check_store_source(rank_id rank, const fact& what) {
     const auto* tokens = texts_.tokens(row.key);
     if (tokens == nullptr)
       return report("S12", name(what.work.id) + " stores an unknown key");
-    const auto length = shape_->groups[row.key.group].block_tokens;
-    for (std::size_t i = 0; i < row.blocks.size(); ++i) {
-      if (row.blocks[i] == no_block)
-        continue;
-      for (token_count at = 0; at < length; ++at) {
-        const auto token = (*tokens)[i * static_cast<std::size_t>(length)
-                                     + static_cast<std::size_t>(at)];
-        for (std::uint32_t layer = 0; layer < rank_memory::layers; ++layer)
-          if (memory.cell(row.blocks[i], layer, at)
-              != memory.value(token, row.key.group, layer))
-            ranks_[rank].tainted.emplace(
-              what.work.id, blame_store(rank, what, row, row.blocks[i]));
-      }
-    }
+    for_cells(*shape_, row, *tokens, [&](const cell& x) {
+      if (memory.cell(x.block, x.layer, x.at)
+          != memory.value(x.token, row.key.group, x.layer))
+        ranks_[rank].tainted.emplace(what.work.id,
+                                     blame_store(rank, what, row, x.block));
+    });
   }
 }
 
@@ -371,52 +394,45 @@ finding shadow::blame_store(rank_id rank, const fact& what, const job_row& row,
 void shadow::reported(rank_id rank, job_id id) {
   const auto& tainted = ranks_[rank].tainted;
   if (const auto found = tainted.find(id); found != tainted.end())
-    found_.report(found->second.rule, found->second.text);
+    found_.report(found->second);
 }
 
 void shadow::check_load_source(rank_id rank, const fact& what) {
   const auto& view = ranks_[rank];
-  auto& memory = *view.memory;
   for (const auto& row : what.work.rows) {
     const auto* tokens = texts_.tokens(row.key);
     if (tokens == nullptr || view.pool == nullptr)
       return report("S12", name(what.work.id) + " loads what nobody stored");
     const auto* slot = view.pool + view.slot_bytes * row.slot;
-    const auto length = shape_->groups[row.key.group].block_tokens;
-    for (std::size_t i = 0; i < row.blocks.size(); ++i) {
-      if (row.blocks[i] == no_block)
-        continue;
-      for (token_count at = 0; at < length; ++at) {
-        const auto token = (*tokens)[i * static_cast<std::size_t>(length)
-                                     + static_cast<std::size_t>(at)];
-        for (std::uint32_t layer = 0; layer < rank_memory::layers; ++layer) {
-          if (rank_memory::host_cell(*shape_, slot, row.key.group, i, layer, at)
-              == memory.value(token, row.key.group, layer))
-            continue;
-          const auto writer = view.writers.find(row.slot);
-          const auto text = name(what.work.id) + " reads slot "
-                          + std::to_string(row.slot) + " on " + name(rank)
-                          + " for " + texts_.name(row.key) + ", ";
-          if (writer == view.writers.end())
-            return report("S9", text + "which this rank never stored");
-          const auto& last = facts_.at(writer->second);
-          const auto same_key
-            = std::any_of(last.work.rows.begin(), last.work.rows.end(),
-                          [&](const job_row& x) {
-                            return x.slot == row.slot && x.key == row.key;
-                          });
-          if (!same_key && last.resets < what.resets)
-            return report("S11", text + "but " + name(writer->second)
-                                   + " of before a reset was published");
-          if (!same_key)
-            return report("S8", text + "but " + name(writer->second)
-                                  + " has written it since");
-          return report("S9", text + "but " + name(writer->second)
-                                + " did not store all of it here");
-        }
-      }
-    }
+    for_cells(*shape_, row, *tokens, [&](const cell& x) {
+      if (rank_memory::host_cell(*shape_, slot, row.key.group, x.index, x.layer,
+                                 x.at)
+          != view.memory->value(x.token, row.key.group, x.layer))
+        found_.report(blame_load(rank, what, row));
+    });
   }
+}
+
+/// Why does a slot not contain what its key says?
+finding shadow::blame_load(rank_id rank, const fact& what,
+                           const job_row& row) const {
+  const auto& writers = ranks_[rank].writers;
+  const auto text = name(what.work.id) + " reads slot "
+                  + std::to_string(row.slot) + " on " + name(rank) + " for "
+                  + texts_.name(row.key) + ", ";
+  const auto writer = writers.find(row.slot);
+  if (writer == writers.end())
+    return {"S9", text + "which this rank never stored"};
+  const auto& last = facts_.at(writer->second);
+  const auto blamed = text + "but " + name(last.work.id);
+  if (std::any_of(last.work.rows.begin(), last.work.rows.end(),
+                  [&](const job_row& x) {
+                    return x.slot == row.slot && x.key == row.key;
+                  }))
+    return {"S9", blamed + " did not store all of it here"};
+  if (last.resets < what.resets)
+    return {"S11", blamed + " of before a reset was published"};
+  return {"S8", blamed + " has written it since"};
 }
 
 void shadow::check_slots(rank_id rank, const fact& what) {

@@ -54,10 +54,11 @@ public:
 
   // -- ranks ------------------------------------------------------------------
 
-  /// Where a rank's host pool lies; it knows of no job.
+  /// Where a rank's host pool lies.
   void joined(rank_id rank, const std::byte* pool, std::uint64_t slot_bytes);
 
-  void died(rank_id rank);
+  /// A new life of a rank that died: it knows of no job.
+  void starts_again(rank_id rank);
 
   /// @param at_once without a fence in the stream
   void ready(rank_id rank, step_id step, bool at_once);
@@ -100,8 +101,6 @@ public:
   /// Nothing can happen any more.
   void check_rest();
 
-  [[nodiscard]] const job* find(job_id id) const;
-
 private:
   struct compute {
     step_id step = 0;
@@ -142,6 +141,8 @@ private:
     std::uint64_t resets = 0;
   };
 
+  [[nodiscard]] const job* find(job_id id) const;
+
   void learn(rank_id rank, const job& work, step_id step);
 
   void check_whole(job_id load, const job_row& row);
@@ -159,6 +160,9 @@ private:
 
   [[nodiscard]] finding blame_store(rank_id rank, const fact& what,
                                     const job_row& row, block_id block) const;
+
+  [[nodiscard]] finding blame_load(rank_id rank, const fact& what,
+                                   const job_row& row) const;
 
   void check_reads(rank_id rank, const compute& what);
 

@@ -619,7 +619,7 @@ void world::lose_rank(rank_id r) {
 }
 
 void world::returned(rank_id r) {
-  memory_->died(r);
+  memory_->starts_again(r);
   ++ranks_[r].incarnation;
   start_rank(r);
 }
