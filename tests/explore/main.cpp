@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <exception>
 #include <iostream>
+#include <optional>
 #include <set>
 #include <string>
 #include <unistd.h>
@@ -30,7 +31,8 @@ struct arguments {
   std::vector<std::string> scenarios;
   std::uint64_t seed = 1;
   std::string seeds;
-  std::string choices;
+  /// None, and an empty list, differ: the latter is the plain schedule.
+  std::optional<std::string> choices;
   bool trace = false;
   bool list = false;
   bool exhaustive = false;
@@ -64,28 +66,24 @@ void list_scenarios() {
               << x.about << '\n';
 }
 
-/// Runs the schedule once more, with all events.
-void tell(const scenario& what, const schedule& picks, const finding& found,
-          bool trace) {
-  std::cout << "  rule: " << found.rule << "\n  found: " << found.text
-            << "\n  choices: " << (picks.empty() ? "none" : to_text(picks))
-            << '\n';
-  if (!trace)
-    return;
-  auto next = scripted_chooser{picks};
-  for (const auto& line : run(what, next, true).trace)
+void print(const std::vector<std::string>& trace) {
+  for (const auto& line : trace)
     std::cout << "  | " << line << '\n';
 }
 
+/// Shows the fewest choices that break the same rule, and what they lead to.
 void tell_failure(const scenario& what, const outcome& seen,
-                  const arguments& how) {
-  const auto fewer
-    = shrink(what, seen.picks, seen.found->rule, how.shrink_runs);
+                  std::size_t shrink_runs) {
+  const auto fewer = shrink(what, seen.picks, seen.found->rule, shrink_runs);
   auto next = scripted_chooser{fewer};
-  const auto again = run(what, next);
-  tell(what, fewer, again.found ? *again.found : *seen.found, true);
+  const auto again = run(what, next, true);
+  const auto& found = again.found ? *again.found : *seen.found;
+  const auto choices = to_text(fewer);
+  std::cout << "  rule: " << found.rule << "\n  found: " << found.text
+            << "\n  choices: " << (choices.empty() ? "none" : choices) << '\n';
+  print(again.trace);
   std::cout << "  again: kvtide-explore --scenario " << what.name
-            << " --choices '" << to_text(fewer) << "' --trace\n";
+            << " --choices '" << choices << "' --trace\n";
 }
 
 void progress(const arguments& how, const std::string& line) {
@@ -95,31 +93,17 @@ void progress(const arguments& how, const std::string& line) {
 
 // -- what it can do -----------------------------------------------------------
 
-int run_choices(const scenario& what, const schedule& picks,
-                const arguments& how) {
-  auto next = scripted_chooser{picks};
-  const auto seen = run(what, next, how.trace);
-  std::cout << "scenario " << what.name << ": "
-            << (seen.found ? "broken" : "clean") << '\n';
-  if (how.trace && !seen.found)
-    for (const auto& line : seen.trace)
-      std::cout << "  | " << line << '\n';
-  if (seen.found)
-    tell(what, picks, *seen.found, how.trace);
-  return seen.found ? broken : clean;
-}
-
-int run_one_seed(const scenario& what, const arguments& how) {
-  auto next = random_chooser{how.seed};
-  const auto seen = run(what, next, how.trace);
-  std::cout << "scenario " << what.name << " seed " << how.seed << ": "
+/// @param label of the schedule
+int run_one(const scenario& what, chooser& next, const std::string& label,
+            bool trace, std::size_t shrink_runs) {
+  const auto seen = run(what, next, trace);
+  std::cout << "scenario " << what.name << ' ' << label << ": "
             << (seen.found ? "broken" : "clean") << ", "
             << seen.performed.size() << " events\n";
   if (seen.found)
-    tell_failure(what, seen, how);
+    tell_failure(what, seen, shrink_runs);
   else
-    for (const auto& line : seen.trace)
-      std::cout << "  | " << line << '\n';
+    print(seen.trace);
   return seen.found ? broken : clean;
 }
 
@@ -127,7 +111,7 @@ int run_seeds(const std::vector<const scenario*>& which, seed_range seeds,
               const arguments& how) {
   auto total = std::uint64_t{0};
   auto distinct_total = std::uint64_t{0};
-  auto failed = false;
+  auto violations = std::uint64_t{0};
   for (const auto* what : which) {
     auto distinct = std::set<std::uint64_t>{};
     auto runs = std::uint64_t{0};
@@ -140,9 +124,9 @@ int run_seeds(const std::vector<const scenario*>& which, seed_range seeds,
       if (seen.found) {
         std::cout << "scenario " << what->name << " seed " << seed
                   << ": broken\n";
-        tell_failure(*what, seen, how);
-        failed = true;
-        break;
+        tell_failure(*what, seen, how.shrink_runs);
+        ++violations;
+        break; // The next ones would mostly be the same.
       }
       if (seed == seeds.last)
         break;
@@ -154,11 +138,13 @@ int run_seeds(const std::vector<const scenario*>& which, seed_range seeds,
     distinct_total += distinct.size();
   }
   std::cout << "schedules=" << total << " distinct=" << distinct_total
-            << " violations=" << (failed ? 1 : 0) << '\n';
-  return failed ? broken : clean;
+            << " violations=" << violations
+            << (violations > 0 ? ", each scenario stopped at its first" : "")
+            << '\n';
+  return violations > 0 ? broken : clean;
 }
 
-int run_all(const std::vector<const scenario*>& which, const arguments& how) {
+int search(const std::vector<const scenario*>& which, const arguments& how) {
   auto failed = false;
   for (const auto* what : which) {
     const auto result = search_all(*what, how.deviations, how.most_runs);
@@ -169,7 +155,7 @@ int run_all(const std::vector<const scenario*>& which, const arguments& how) {
       continue;
     failed = true;
     auto next = scripted_chooser{*result.failing};
-    tell_failure(*what, run(*what, next), how);
+    tell_failure(*what, run(*what, next), how.shrink_runs);
   }
   return failed ? broken : clean;
 }
@@ -199,7 +185,7 @@ int explore(const arguments& how) {
     return misused;
   }
   if (how.exhaustive)
-    return run_all(which, how);
+    return search(which, how);
   auto seeds = seed_range{};
   if (!how.seeds.empty()) {
     if (!parse(how.seeds, seeds)) {
@@ -214,15 +200,19 @@ int explore(const arguments& how) {
                  "--exhaustive\n";
     return misused;
   }
-  if (how.choices.empty())
-    return run_one_seed(*which.front(), how);
+  if (!how.choices) {
+    auto next = random_chooser{how.seed};
+    return run_one(*which.front(), next, "seed " + std::to_string(how.seed),
+                   how.trace, how.shrink_runs);
+  }
   auto picks = schedule{};
-  if (!from_text(how.choices, picks)) {
-    std::cerr << "kvtide-explore: --choices is '" << how.choices
+  if (!from_text(*how.choices, picks)) {
+    std::cerr << "kvtide-explore: --choices is '" << *how.choices
               << "'; write it as '3:1 17:2', decision and pick\n";
     return misused;
   }
-  return run_choices(*which.front(), picks, how);
+  auto next = scripted_chooser{picks};
+  return run_one(*which.front(), next, "by choices", how.trace, 0);
 }
 
 } // namespace
@@ -240,9 +230,12 @@ int main(int argc, char** argv) {
   app.add_option("--seed", how.seed, "the seed of one run")
     ->capture_default_str();
   app.add_option("--seeds", how.seeds, "A..B: runs all seeds from A to B");
-  app.add_option("--choices", how.choices,
-                 "instead of a seed: the picks that differ from the plain "
-                 "schedule, as printed for a run that failed");
+  // CLI11 takes an empty text for no text, so its optional is of no use.
+  auto choices = std::string{};
+  const auto* chosen
+    = app.add_option("--choices", choices,
+                     "instead of a seed: the picks that differ from the plain "
+                     "schedule, as printed for a run that failed");
   app.add_flag("--trace", how.trace, "print all events");
   app.add_flag("--list", how.list, "name the scenarios");
   app.add_flag("--exhaustive", how.exhaustive,
@@ -261,6 +254,8 @@ int main(int argc, char** argv) {
   app.add_flag("--no-progress", how.no_progress, "no progress on stderr");
   try {
     app.parse(argc, argv);
+    if (chosen->count() > 0)
+      how.choices = choices;
     return explore(how);
   } catch (const CLI::ParseError& e) {
     const auto code = app.exit(e);

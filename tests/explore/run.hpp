@@ -53,7 +53,7 @@ struct search_result {
 };
 
 /// Runs all schedules that deviate from the plain one at most `deviations`
-/// times.
+/// times: a bounded search (delay bounding) with partial-order reduction.
 [[nodiscard]] search_result
 search_all(const scenario& what, std::size_t deviations, std::size_t most_runs);
 
