@@ -50,6 +50,8 @@ struct choice {
   std::uint32_t place = center;
   /// Which actor, job or step, or the number of the whim.
   std::uint64_t subject = 0;
+  /// The first bad row of a copy that fails.
+  std::uint32_t row = 0;
 
   friend bool operator==(const choice&, const choice&) = default;
 };

@@ -140,6 +140,15 @@ void copy_desk::end(job_id id) {
   conclude(id, {id, gpu::copy_result::done, 0, 0, {}});
 }
 
+std::vector<std::uint32_t> copy_desk::rows_to_fail(job_id id) const {
+  auto last = std::uint32_t{0};
+  for (const auto& part : jobs_.at(id).job.fragments)
+    last = std::max(last, part.row);
+  auto out = std::vector<std::uint32_t>{0, last / 2, last};
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
 void copy_desk::fail(job_id id, std::uint32_t row) {
   watcher_.ends(rank_, id, false);
   for (const auto& part : jobs_.at(id).job.fragments)

@@ -57,7 +57,11 @@ public:
 
   void end(job_id id);
 
-  /// The second half is never made; rows before `row` count as whole.
+  /// Rows of a copy that may be its first bad one: the first, one in the
+  /// middle and the last, ascending.
+  [[nodiscard]] std::vector<std::uint32_t> rows_to_fail(job_id id) const;
+
+  /// Rows before `row` become whole, the others stay half made.
   void fail(job_id id, std::uint32_t row);
 
   /// What compute of a step waits for has ended.

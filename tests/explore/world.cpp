@@ -446,7 +446,8 @@ std::vector<choice> world::open_choices() {
   if (failures_ < what_.copy_failures)
     each_rank([&](rank_id r, const rank_part& rank) {
       for (auto id : rank.desk->running())
-        out.push_back({kind::copy_failure, r, id});
+        for (auto row : rank.desk->rows_to_fail(id))
+          out.push_back({kind::copy_failure, r, id, row});
     });
   if (deaths_ < what_.rank_deaths && !engine_->over())
     each_rank([&](rank_id r, const rank_part& rank) {
@@ -473,6 +474,7 @@ void world::perform(const choice& what, std::size_t index) {
   performed_.push_back(what);
   fingerprint_ = mix(fingerprint_, mix(static_cast<std::uint64_t>(what.kind),
                                        mix(what.place, what.subject)));
+  fingerprint_ = mix(fingerprint_, what.row);
   if (traced_)
     trace_.push_back(text_of(what, index));
   switch (what.kind) {
@@ -484,7 +486,7 @@ void world::perform(const choice& what, std::size_t index) {
       return ranks_[what.place].desk->start(what.subject);
     case choice_kind::copy_failure:
       ++failures_;
-      return ranks_[what.place].desk->fail(what.subject, 0);
+      return ranks_[what.place].desk->fail(what.subject, what.row);
     case choice_kind::compute_start:
       memory_->compute_starts(what.place);
       ranks_[what.place].stream.front().running = true;
@@ -709,7 +711,8 @@ std::string world::text_of(const choice& what, std::size_t index) {
     case choice_kind::copy_start:
       return rank + "copy of job " + id + " starts";
     case choice_kind::copy_failure:
-      return rank + "copy of job " + id + " fails";
+      return rank + "copy of job " + id + " fails from row "
+           + std::to_string(what.row) + " on";
     case choice_kind::compute_start:
       return rank + "compute of step " + id + " starts";
     case choice_kind::compute_end:
