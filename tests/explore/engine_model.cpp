@@ -23,9 +23,8 @@ engine_model::engine_model(const scenario& what,
                            text_book& texts, shadow& memory, findings& found,
                            outlet out)
   : what_(what), shape_(std::move(shape)), texts_(texts), memory_(memory),
-    found_(found), out_(std::move(out)) {
-  for (auto block = what_.blocks - 1; block > 0; --block)
-    free_.push_back(block);
+    found_(found), out_(std::move(out)), blocks_(shape_, what_.blocks, found_) {
+  // nop
 }
 
 // -- what may happen ----------------------------------------------------------
@@ -40,11 +39,16 @@ bool engine_model::can_turn(bool nothing_else) const {
   const auto open = last_step_ + 1 - first_open_;
   if (open > (what_.async ? 1u : 0u))
     return false;
-  if (what_.stops_at_once && probes_.empty()
+  if (what_.stops_at_once && !probed_
       && with(phase::ended).size() == lives_.size()
       && arrived_ == what_.requests)
     return false;
   return !finished_.empty() || empty_turns_ < most_empty_turns || nothing_else;
+}
+
+bool engine_model::can_take_outputs() const {
+  const auto oldest = flights_.find(first_open_);
+  return oldest != flights_.end() && oldest->second.computed;
 }
 
 void engine_model::turn() {
@@ -125,11 +129,11 @@ void engine_model::admit() {
                             + std::to_string(hit.tokens) + " of "
                             + std::to_string(x.must_hit)
                             + " tokens that its twin has computed");
-    auto added = std::vector<std::vector<block_id>>{};
+    auto added = block_table{};
     const auto wants
       = hit.tokens > 0 ? hit.tokens : std::min(x.known, what_.budget);
     x.planned = hit.tokens;
-    if (!grow(x, wants, added)) {
+    if (!blocks_.grow(x.table, wants, added)) {
       // It waits for blocks; what is held for it may go or stay.
       if (hit.promise != 0 && out_.decide(2) > 0)
         call(msg::decline{0, hit.promise});
@@ -142,7 +146,8 @@ void engine_model::admit() {
       x.state = phase::ready;
       continue;
     }
-    slide(x); // What lies before the window is not loaded.
+    // What lies before the window is not loaded.
+    blocks_.slide(x.table, x.planned);
     x.planned = 0;
     x.state = phase::loading;
     x.loading = hit.tokens;
@@ -156,8 +161,7 @@ void engine_model::admit() {
 void engine_model::plan_step() {
   auto next = step_call{};
   next.step = last_step_ + 1;
-  auto rows = std::vector<compute_row>{};
-  auto samples = std::vector<sample>{};
+  auto made = flight{};
   if (const auto id = std::exchange(to_preempt_, std::nullopt);
       id && lives_.at(*id).state == phase::running)
     preempt(*id, next);
@@ -167,31 +171,28 @@ void engine_model::plan_step() {
   for (auto id : order)
     if (auto& x = lives_.at(id);
         x.state == phase::running || x.state == phase::ready)
-      schedule(id, x, next, rows, samples);
+      schedule(id, x, next, made);
   next.finished = std::exchange(finished_, {});
   if (!next.finished.empty() && out_.decide(2) > 0)
     next.finished.clear(); // They are planned all the same (S2).
   const auto empty = next.rows.empty();
   empty_turns_ = empty ? empty_turns_ + 1 : 0;
   last_step_ = next.step;
-  rows_[last_step_] = std::move(rows);
-  samples_[last_step_] = std::move(samples);
-  plans_owed_.insert(last_step_);
+  flights_[last_step_] = std::move(made);
   call(msg::step{0, std::move(next)});
   out_.stepped(last_step_);
 }
 
-bool engine_model::schedule(request_id id, life& x, step_call& call,
-                            std::vector<compute_row>& rows,
-                            std::vector<sample>& samples) {
+void engine_model::schedule(request_id id, life& x, step_call& call,
+                            flight& made) {
   const auto total = x.known + x.sampling;
   const auto to = std::min(total, x.planned + what_.budget);
   if (to <= x.planned || total >= x.end)
-    return false;
-  slide(x);
-  auto added = std::vector<std::vector<block_id>>{};
+    return;
+  blocks_.slide(x.table, x.planned);
+  auto added = block_table{};
   if (!make_room(id, to, call, added))
-    return false;
+    return;
   auto row = step_row{};
   row.request = id;
   row.kind = !x.needs_table     ? row_kind::running
@@ -201,23 +202,22 @@ bool engine_model::schedule(request_id id, life& x, step_call& call,
   row.computed = x.planned;
   row.scheduled = to - x.planned;
   row.known = x.known;
-  rows.push_back({id, x.planned, to, x.table});
+  made.rows.push_back({id, x.planned, to, x.table});
   const auto sampled = to == total;
-  samples.push_back({id, sampled});
+  made.samples.push_back({id, sampled});
   x.sampling += sampled;
   x.planned = to;
   x.state = phase::running;
   x.scheduled_before = true;
   x.needs_table = false;
   call.rows.push_back(std::move(row));
-  return true;
 }
 
 /// Takes blocks from whoever came last and is not in this step, if need be.
 bool engine_model::make_room(request_id id, token_count tokens, step_call& call,
-                             std::vector<std::vector<block_id>>& added) {
+                             block_table& added) {
   auto& x = lives_.at(id);
-  while (!grow(x, tokens, added)) {
+  while (!blocks_.grow(x.table, tokens, added)) {
     auto victim = std::optional<request_id>{};
     for (auto other : with(phase::running)) {
       const auto planned = std::any_of(
@@ -235,7 +235,7 @@ bool engine_model::make_room(request_id id, token_count tokens, step_call& call,
 
 void engine_model::preempt(request_id id, step_call& call) {
   auto& x = lives_.at(id);
-  give_back(x.table);
+  blocks_.give_back(x.table);
   x.state = phase::waiting;
   x.planned = 0;
   x.needs_table = true;
@@ -243,12 +243,11 @@ void engine_model::preempt(request_id id, step_call& call) {
 }
 
 void engine_model::take_outputs() {
-  const auto step = computed_.front();
-  computed_.pop_front();
-  ++first_open_;
+  const auto step = first_open_++;
+  auto& taken = flights_.at(step);
   auto news = outputs_call{step, {}};
   auto ended = std::vector<std::pair<request_id, finish_reason>>{};
-  for (const auto& [id, sampled] : samples_.at(step)) {
+  for (const auto& [id, sampled] : taken.samples) {
     auto& x = lives_.at(id);
     x.sampling -= sampled;
     if (!sampled || x.state == phase::ended)
@@ -261,7 +260,9 @@ void engine_model::take_outputs() {
     else if (!x.probe && out_.decide(2) > 0)
       ended.emplace_back(id, finish_reason::stop);
   }
-  rows_.erase(step);
+  taken.rows.clear();
+  taken.taken = true;
+  forget_if_over(step);
   if (!news.rows.empty())
     call(msg::outputs{0, std::move(news)});
   for (const auto& [id, reason] : ended)
@@ -271,7 +272,7 @@ void engine_model::take_outputs() {
 // -- what happens to it -------------------------------------------------------
 
 void engine_model::computed(step_id step) {
-  computed_.push_back(step);
+  flights_.at(step).computed = true;
 }
 
 void engine_model::on(const lookup_answer& x) {
@@ -280,27 +281,22 @@ void engine_model::on(const lookup_answer& x) {
 }
 
 void engine_model::on(const step_plan& x) {
-  if (plans_owed_.erase(x.step) == 0)
-    found_.report("S1", "step " + std::to_string(x.step)
-                          + " was answered twice, or never called");
+  const auto known = flights_.find(x.step);
+  if (known == flights_.end() || known->second.planned)
+    return found_.report("S1", "step " + std::to_string(x.step)
+                                 + " was answered twice, or never called");
+  known->second.planned = true;
+  forget_if_over(x.step);
   if (what_.opts.delivery == plan_delivery::by_engine)
     out_.deliver(x.step, x.bytes);
 }
 
 void engine_model::on(const finish_answer& x) {
   empty_turns_ = 0;
-  auto table = std::move(leaving_.at(x.request));
-  leaving_.erase(x.request);
   for (auto block : x.held)
-    reserved_.insert(block);
-  auto freed = std::vector<block_id>{};
-  for (const auto& list : table)
-    for (auto block : list)
-      if (block != no_block && reserved_.count(block) == 0)
-        freed.push_back(block);
-  memory_.released(freed);
-  for (auto block : freed)
-    free_block(block);
+    blocks_.reserve(block);
+  memory_.released(blocks_.give_back(leaving_.at(x.request)));
+  leaving_.erase(x.request);
 }
 
 void engine_model::on(const call_failed& x) {
@@ -323,52 +319,42 @@ void engine_model::on(const load_failed& x) {
   const auto found = lives_.find(x.request);
   if (found == lives_.end())
     return;
-  auto& life_ = found->second;
+  auto& loser = found->second;
+  const auto over = leaving_.find(x.request);
+  auto& table = over != leaving_.end() ? over->second : loser.table;
   // These blocks are not the request's any more, whether it lives or not.
   if (x.use_new_blocks)
     for (auto block : x.blocks) {
-      reserved_.insert(block);
-      for (auto* table : {&life_.table, &leaving_[x.request]})
-        for (auto& list : *table)
-          std::replace(list.begin(), list.end(), block, no_block);
+      blocks_.reserve(block);
+      for (auto& list : table)
+        std::replace(list.begin(), list.end(), block, no_block);
     }
-  if (leaving_[x.request].empty())
-    leaving_.erase(x.request);
-  if (life_.state != phase::loading)
+  if (loser.state != phase::loading)
     return;
   if (!x.use_new_blocks && out_.decide(2) == 0) {
     // What lies before the first bad token is good.
-    life_.state = phase::ready;
-    life_.planned = x.first_bad_token;
+    loser.state = phase::ready;
+    loser.planned = x.first_bad_token;
     return;
   }
-  give_back(life_.table);
-  life_.state = phase::waiting;
-  life_.planned = 0;
+  blocks_.give_back(loser.table);
+  loser.state = phase::waiting;
+  loser.planned = 0;
 }
 
 void engine_model::on(const blocks_released& x) {
   empty_turns_ = 0;
   memory_.released(x.blocks);
-  for (auto block : x.blocks) {
-    if (reserved_.erase(block) == 0)
-      found_.report("S7", "block " + std::to_string(block)
-                            + " was released, but not reserved");
-    free_block(block);
-  }
+  for (auto block : x.blocks)
+    blocks_.release(block);
 }
 
 // -- its state ----------------------------------------------------------------
 
 bool engine_model::over() const {
   return arrived_ >= what_.requests && alive().empty() && leaving_.empty()
-      && plans_owed_.empty() && turn_ == place::between
-      && first_open_ > last_step_
-      && ((what_.stops_at_once && probes_.empty()) || finished_.empty());
-}
-
-bool engine_model::holds_nothing() const {
-  return reserved_.empty() && free_.size() + 1 == what_.blocks;
+      && flights_.empty() && turn_ == place::between
+      && ((what_.stops_at_once && !probed_) || finished_.empty());
 }
 
 std::vector<request_id> engine_model::with(phase state) const {
@@ -406,11 +392,17 @@ std::string engine_model::state_of(request_id id) const {
 }
 
 bool engine_model::in_flight(request_id id) const {
-  for (const auto& [step, rows] : rows_)
-    if (std::any_of(rows.begin(), rows.end(),
-                    [id](const compute_row& row) { return row.request == id; }))
-      return true;
-  return false;
+  return std::any_of(flights_.begin(), flights_.end(), [id](const auto& step) {
+    const auto& rows = step.second.rows;
+    return std::any_of(rows.begin(), rows.end(), [id](const compute_row& row) {
+      return row.request == id;
+    });
+  });
+}
+
+void engine_model::forget_if_over(step_id step) {
+  if (const auto& x = flights_.at(step); x.planned && x.taken)
+    flights_.erase(step);
 }
 
 // -- calls --------------------------------------------------------------------
@@ -492,16 +484,7 @@ void engine_model::edit(request_id id) {
   x.known = keep + 1;
   x.planned = std::min(x.planned, keep);
   x.hashed = keep / shape_->hash_tokens * shape_->hash_tokens;
-  for (group_id g = 0; g < x.table.size(); ++g) {
-    // Blocks that no token is left in go back.
-    const auto length = shape_->groups[g].block_tokens;
-    const auto kept = static_cast<std::size_t>((keep + length - 1) / length);
-    while (x.table[g].size() > kept) {
-      if (x.table[g].back() != no_block)
-        free_block(x.table[g].back());
-      x.table[g].pop_back();
-    }
-  }
+  blocks_.shrink(x.table, keep);
   // The whole table is told again, as the runtime appends only.
   x.needs_table = true;
   send_keys(id);
@@ -515,7 +498,7 @@ void engine_model::add_probes() {
     if (left-- == 0)
       return;
     const auto twin = id + 1'000;
-    probes_.push_back(twin);
+    probed_ = true;
     empty_turns_ = 0;
     add(twin, id, known, known + 1, known + 2);
     auto& x = lives_.at(twin);
@@ -527,65 +510,6 @@ void engine_model::add_probes() {
       x.must_hit = frontier / chunk * chunk;
     }
   }
-}
-
-// -- blocks -------------------------------------------------------------------
-
-bool engine_model::grow(life& x, token_count tokens,
-                        std::vector<std::vector<block_id>>& added) {
-  auto missing = std::size_t{0};
-  const auto need = [&](std::size_t g) {
-    const auto length = shape_->groups[g].block_tokens;
-    return static_cast<std::size_t>((tokens + length - 1) / length);
-  };
-  x.table.resize(shape_->groups.size());
-  for (std::size_t g = 0; g < x.table.size(); ++g)
-    missing += need(g) > x.table[g].size() ? need(g) - x.table[g].size() : 0;
-  added.assign(x.table.size(), {});
-  if (missing > free_.size())
-    return false;
-  for (std::size_t g = 0; g < x.table.size(); ++g)
-    while (x.table[g].size() < need(g)) {
-      x.table[g].push_back(free_.back());
-      added[g].push_back(free_.back());
-      free_.pop_back();
-    }
-  return true;
-}
-
-/// Blocks that no later token looks at are free at once.
-void engine_model::slide(life& x) {
-  for (std::size_t g = 0; g < x.table.size(); ++g) {
-    const auto& group = shape_->groups[g];
-    if (!group.sliding())
-      continue;
-    const auto out = std::max<token_count>(
-      0, (x.planned - group.window_tokens + 1) / group.block_tokens);
-    for (token_count i = 0;
-         i < out && i < static_cast<token_count>(x.table[g].size()); ++i) {
-      auto& block = x.table[g][static_cast<std::size_t>(i)];
-      if (block != no_block)
-        free_block(block);
-      block = no_block;
-    }
-  }
-}
-
-void engine_model::give_back(std::vector<std::vector<block_id>>& table) {
-  for (auto& list : table) {
-    for (auto block : list)
-      if (block != no_block)
-        free_block(block);
-    list.clear();
-  }
-}
-
-void engine_model::free_block(block_id block) {
-  if (std::find(free_.begin(), free_.end(), block) != free_.end())
-    found_.report("S7",
-                  "block " + std::to_string(block) + " was given back twice");
-  else
-    free_.push_back(block);
 }
 
 } // namespace kvtide::explore

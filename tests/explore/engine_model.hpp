@@ -7,6 +7,7 @@
 
 #include "core/layout.hpp"
 #include "messages/scheduler.hpp"
+#include "tests/explore/device_blocks.hpp"
 #include "tests/explore/findings.hpp"
 #include "tests/explore/scenario.hpp"
 #include "tests/explore/shadow.hpp"
@@ -17,21 +18,19 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace kvtide::explore {
 
-/// A serving engine that hands out blocks as greedily as it may: the last one
-/// freed is the first one reused. It keeps to the protocol of the public
-/// headers, and complains where the runtime does not.
+/// A serving engine that hands out blocks as greedily as it may. It keeps to
+/// the protocol of the public headers, and complains where the runtime does
+/// not.
 class engine_model {
 public:
   /// What it needs from whoever runs it.
@@ -59,9 +58,7 @@ public:
   /// Goes on to where it has to wait for an answer.
   void turn();
 
-  [[nodiscard]] bool can_take_outputs() const {
-    return !computed_.empty() && computed_.front() == first_open_;
-  }
+  [[nodiscard]] bool can_take_outputs() const;
 
   /// Takes the results of the oldest step.
   void take_outputs();
@@ -86,23 +83,22 @@ public:
 
   // -- its state --------------------------------------------------------------
 
-  [[nodiscard]] const std::vector<compute_row>& rows(step_id step) {
-    return rows_[step];
+  /// What a step computes whose results were not taken yet.
+  [[nodiscard]] const std::vector<compute_row>& rows(step_id step) const {
+    return flights_.at(step).rows;
   }
 
   /// All requests have ended, and no answer is owed.
   [[nodiscard]] bool over() const;
-
-  [[nodiscard]] step_id last_step() const noexcept {
-    return last_step_;
-  }
 
   /// After a run: another request with the text of each one that ended by
   /// itself. The loads show whether the runtime still serves.
   void add_probes();
 
   /// All blocks are free again.
-  [[nodiscard]] bool holds_nothing() const;
+  [[nodiscard]] bool holds_nothing() const {
+    return blocks_.all_free();
+  }
 
   // -- calls from outside the plan --------------------------------------------
 
@@ -149,12 +145,21 @@ private:
     bool whole = false;
     /// What its probe has to find; none: anything.
     token_count must_hit = -1;
-    std::vector<std::vector<block_id>> table;
+    block_table table;
   };
 
   struct sample {
     request_id request = 0;
     bool sampled = false;
+  };
+
+  /// A step whose results were not taken, or whose plan did not come yet.
+  struct flight {
+    std::vector<compute_row> rows;
+    std::vector<sample> samples;
+    bool planned = false;
+    bool computed = false;
+    bool taken = false;
   };
 
   template <class Message>
@@ -171,18 +176,13 @@ private:
   void look_up();
   void admit();
   void plan_step();
-  bool schedule(request_id id, life& x, step_call& call,
-                std::vector<compute_row>& rows, std::vector<sample>& samples);
+  void schedule(request_id id, life& x, step_call& call, flight& made);
   bool make_room(request_id id, token_count tokens, step_call& call,
-                 std::vector<std::vector<block_id>>& added);
+                 block_table& added);
   void preempt(request_id id, step_call& call);
   void end(request_id id, finish_reason reason);
   void edit(request_id id);
-  void slide(life& x);
-  bool grow(life& x, token_count tokens,
-            std::vector<std::vector<block_id>>& added);
-  void give_back(std::vector<std::vector<block_id>>& table);
-  void free_block(block_id block);
+  void forget_if_over(step_id step);
   [[nodiscard]] bool in_flight(request_id id) const;
   [[nodiscard]] std::vector<request_id> with(phase state) const;
 
@@ -198,11 +198,9 @@ private:
   std::uint32_t arrived_ = 0;
   ticket_id ticket_ = 0;
 
-  /// The last one freed is the first one handed out.
-  std::vector<block_id> free_;
-  std::set<block_id> reserved_;
+  device_blocks blocks_;
   /// Tables of ended requests whose `finish` has no answer yet.
-  std::map<request_id, std::vector<std::vector<block_id>>> leaving_;
+  std::map<request_id, block_table> leaving_;
 
   enum class place { between, asked, answered };
   place turn_ = place::between;
@@ -214,14 +212,12 @@ private:
   step_id last_step_ = 0;
   /// The oldest step whose results were not taken.
   step_id first_open_ = 1;
-  std::deque<step_id> computed_;
-  std::map<step_id, std::vector<compute_row>> rows_;
-  std::map<step_id, std::vector<sample>> samples_;
-  std::set<step_id> plans_owed_;
+  std::map<step_id, flight> flights_;
   /// Finished since the last step.
   std::vector<finish_call> finished_;
   std::map<std::string, std::uint32_t> spent_;
-  std::vector<request_id> probes_;
+  /// It has requests that came after a run.
+  bool probed_ = false;
 };
 
 } // namespace kvtide::explore
