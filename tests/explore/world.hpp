@@ -10,9 +10,9 @@
 #include "actors/gpu_worker.hpp"
 #include "actors/scheduler.hpp"
 #include "tests/explore/chooser.hpp"
-#include "tests/explore/copy_desk.hpp"
 #include "tests/explore/engine_model.hpp"
 #include "tests/explore/findings.hpp"
+#include "tests/explore/rank_part.hpp"
 #include "tests/explore/scenario.hpp"
 #include "tests/explore/shadow.hpp"
 #include "tests/explore/text_book.hpp"
@@ -130,17 +130,11 @@ public:
 
   // -- for faults -------------------------------------------------------------
 
-  enum class report_fault { none, lost, twice, late };
+  enum class report_fault { lost, twice, late };
 
   /// What happens to the n-th report of all workers.
   void plan_report_fault(std::size_t number, report_fault kind) {
-    bad_report_ = number;
-    report_fault_ = kind;
-  }
-
-  /// The order checker may name this rule.
-  void expect_breaches(core::order_rule rule) {
-    breaches_expected_ = rule;
+    bad_report_ = {number, kind};
   }
 
   /// Reports that workers have made.
@@ -177,74 +171,76 @@ public:
     return findings_;
   }
 
-  void pass_time(std::chrono::nanoseconds span);
-
-  void kill_rank(rank_id rank);
-
 private:
-  struct link_state {
-    static inline const char* name = "link";
-  };
-
-  struct rank_part {
-    std::shared_ptr<copy_desk> desk;
-    incarnation_id incarnation = 1;
-    bool alive = false;
-    bool joined = false;
-    gpu_worker_actor worker;
-    device_actor device;
-    /// Scheduler to worker, and worker to scheduler.
-    caf::actor down;
-    caf::actor up;
-    rank_side_actor side;
-    /// Called by the engine, not yet ready here.
-    std::set<step_id> expected;
-    struct compute {
-      step_id step = 0;
-      std::uint64_t fence = 0;
-      bool running = false;
-    };
-    std::deque<compute> stream;
-    /// Handles of compute that has ended.
-    std::set<std::uint64_t> ended;
-    std::vector<std::string> plans;
+  struct player_state {
+    static inline const char* name = "player";
   };
 
   // -- making it --------------------------------------------------------------
 
+  engine_model::outlet engine_outlet();
   void start_rank(rank_id rank);
+  template <class Handle>
+  void enroll(const Handle& actor, rank_id rank, rank_role role);
   template <class Handle>
   void watch(const Handle& actor, const std::string& name,
              std::optional<rank_id> rank);
   static engine_actor::behavior_type
-  play_engine(engine_actor::stateful_pointer<link_state> self, world* w);
+  play_engine(engine_actor::stateful_pointer<player_state> self, world* w);
   static rank_side_actor::behavior_type
-  play_rank_side(rank_side_actor::stateful_pointer<link_state> self, world* w,
+  play_rank_side(rank_side_actor::stateful_pointer<player_state> self, world* w,
                  rank_id rank, incarnation_id life);
   caf::behavior play_down_link(caf::event_based_actor* self, rank_id rank);
   caf::behavior play_up_link(caf::event_based_actor* self, rank_id rank);
+  void keep_plan(rank_id rank, std::string line);
+  void hear(std::string line);
 
-  // -- going on ---------------------------------------------------------------
+  // -- choices ----------------------------------------------------------------
 
-  [[nodiscard]] std::vector<choice> open_choices();
-  std::size_t choose(const std::vector<choice>& open);
+  using choices = std::vector<choice>;
+
+  [[nodiscard]] choices open_choices() const;
+  void add_messages(choices& out) const;
+  void add_copies(choices& out) const;
+  void add_compute(choices& out) const;
+  void add_engine_and_time(choices& out) const;
+  void add_trouble(choices& out) const;
+  std::size_t choose(const choices& open);
   void perform(const choice& what, std::size_t index);
+  bool plain_step();
+  [[nodiscard]] std::string text_of(const choice& what,
+                                    std::size_t index) const;
+  [[nodiscard]] std::string name_of(const caf::scheduled_actor& actor) const;
+  /// @returns null if it belongs to no rank
+  [[nodiscard]] const rank_member* member(caf::actor_id id) const;
+
+  // -- events -----------------------------------------------------------------
+
   void step_actor(std::size_t index);
   void record_input(caf::scheduled_actor& actor);
   void step_cache(std::size_t index);
   void run_quietly();
+  void pass_time(std::chrono::nanoseconds span);
+  void ready(rank_id rank, const step_ready& x);
+  void enqueue_compute(rank_id rank, step_id step, std::uint64_t fence);
+  void start_compute(rank_id rank);
+  void end_compute(rank_id rank);
+
+  // -- trouble ----------------------------------------------------------------
+
   void hear_report(rank_id rank, const msg::transfer_done& x);
   void forward_report(rank_id rank, const msg::transfer_done& x);
-  void enqueue_compute(rank_id rank, step_id step, std::uint64_t fence);
-  void ready(rank_id rank, const step_ready& x);
-  void lose_rank(rank_id rank);
-  void returned(rank_id rank);
-  [[nodiscard]] std::uint64_t number_of(const caf::scheduled_actor& actor);
-  [[nodiscard]] std::string text_of(const choice& what, std::size_t index);
-  void check_rest();
+  [[nodiscard]] bool repeats_a_report() const;
   std::function<void(const core::order_breach&)> breach_listener();
-  void keep_plan(rank_id rank, std::string line);
-  void hear(std::string line);
+  void kill_rank(rank_id rank);
+  void notice_deaths();
+  void lose_rank(rank_id rank);
+  void bring_back(rank_id rank);
+
+  // -- the end ----------------------------------------------------------------
+
+  void check_rest();
+  void check_leftovers();
 
   // -- members ----------------------------------------------------------------
 
@@ -265,16 +261,13 @@ private:
   std::vector<std::string> trace_;
   std::vector<scheduler_input> inputs_;
   std::vector<std::string> heard_;
-  std::map<std::uint64_t, std::uint64_t> numbers_;
-  /// To which rank a link leads, or led, and whose a device is, or was.
-  std::map<caf::actor_id, rank_id> links_;
-  std::map<caf::actor_id, rank_id> devices_;
+  /// Whose an actor is, or was.
+  std::map<caf::actor_id, rank_member> members_;
   std::uint32_t failures_ = 0;
   std::uint32_t deadlines_ = 0;
   std::uint32_t deaths_ = 0;
   std::uint32_t idle_times_ = 0;
   std::set<caf::actor_id> gone_;
-  std::optional<core::order_rule> breaches_expected_;
   /// Killed on purpose.
   std::set<caf::actor_id> doomed_;
   /// The scenario is over: what is left is looked at.
@@ -283,8 +276,11 @@ private:
   bool busy_in_time_ = false;
   std::optional<stats> stats_;
   std::size_t reports_ = 0;
-  std::optional<std::size_t> bad_report_;
-  report_fault report_fault_ = report_fault::none;
+  struct bad_report {
+    std::size_t number = 0;
+    report_fault kind = report_fault::lost;
+  };
+  std::optional<bad_report> bad_report_;
   struct refusal {
     std::size_t number = 0;
     std::size_t left = 0;

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tests/explore/describe.hpp"
+#include "tests/explore/mix.hpp"
+#include "tests/explore/world.hpp"
+
+#include <algorithm>
+
+namespace kvtide::explore {
+
+namespace {
+
+/// A run that goes on longer than this goes on for ever.
+constexpr std::size_t most_events = 50'000;
+
+/// Idle delays that may pass in one run, unless nothing else can happen.
+constexpr std::uint32_t some_idle_times = 6;
+
+/// Idle delays until everything must have come to rest.
+constexpr std::uint32_t most_idle_times = 60;
+
+} // namespace
+
+void world::run(const interference& before) {
+  while (!found()) {
+    if (before)
+      before(*this, performed_.size());
+    notice_deaths();
+    const auto open = open_choices();
+    if (open.empty())
+      break;
+    const auto index = choose(open);
+    perform(open[index], index);
+    if (performed_.size() > most_events)
+      findings_.report("life", "the run does not come to rest");
+  }
+  if (!found() && !engine_->over())
+    findings_.report("life", "nothing can happen any more, but requests are "
+                             "still alive");
+  if (!found())
+    check_rest();
+}
+
+// -- what is open -------------------------------------------------------------
+
+/// In the order of `choice_kind`, as the first is the plain one.
+world::choices world::open_choices() const {
+  auto out = choices{};
+  add_messages(out);
+  add_copies(out);
+  add_compute(out);
+  add_engine_and_time(out);
+  if (!ending_ && !over_)
+    add_trouble(out);
+  return out;
+}
+
+void world::add_messages(choices& out) const {
+  for (std::size_t i = 0; i < actors_.ready(); ++i) {
+    const auto id = actors_.ready_actor(i).id();
+    // Workers and devices touch their own rank only: what they send to others
+    // goes through their links.
+    const auto* part = member(id);
+    const auto alone
+      = part != nullptr
+     && (part->is_real() || part->role == rank_role::link_to_worker);
+    out.push_back({choice_kind::actor, alone ? part->rank : center, id});
+  }
+}
+
+void world::add_copies(choices& out) const {
+  for (rank_id r = 0; r < ranks_.size(); ++r)
+    for (auto id : ranks_[r].desk->running())
+      out.push_back({choice_kind::copy_end, r, id});
+  for (rank_id r = 0; r < ranks_.size(); ++r)
+    for (auto id : ranks_[r].desk->startable())
+      out.push_back({choice_kind::copy_start, r, id});
+}
+
+void world::add_compute(choices& out) const {
+  // Two ranks that end the same step are seen by the engine: its place is the
+  // center.
+  for (rank_id r = 0; r < ranks_.size(); ++r)
+    if (const auto& stream = ranks_[r].stream;
+        !stream.empty() && stream.front().running)
+      out.push_back({choice_kind::compute_end, center, r});
+  for (rank_id r = 0; r < ranks_.size(); ++r)
+    if (const auto& stream = ranks_[r].stream;
+        !stream.empty() && !stream.front().running
+        && ranks_[r].desk->fence_over(stream.front().fence))
+      out.push_back({choice_kind::compute_start, r, stream.front().step});
+}
+
+void world::add_engine_and_time(choices& out) const {
+  if (engine_->can_take_outputs())
+    out.push_back({choice_kind::outputs, center, 0});
+  if (engine_->can_turn(false))
+    out.push_back({choice_kind::turn, center, 0});
+  if (out.empty() && late_report_)
+    out.push_back({choice_kind::late_report, center, 0});
+  if (actors_.timers_pending()
+      && (out.empty() ? idle_times_ < most_idle_times
+                      : idle_times_ < some_idle_times && !ending_))
+    out.push_back({choice_kind::idle_time, center, 0});
+  if (out.empty() && engine_->can_turn(true))
+    out.push_back({choice_kind::turn, center, 0});
+}
+
+void world::add_trouble(choices& out) const {
+  const auto copying = std::any_of(out.begin(), out.end(), [](const choice& x) {
+    return x.kind == choice_kind::copy_end || x.kind == choice_kind::copy_start;
+  });
+  if (actors_.timers_pending() && copying && deadlines_ < what_.deadlines)
+    out.push_back({choice_kind::deadline, center, 0});
+  if (failures_ < what_.copy_failures)
+    for (rank_id r = 0; r < ranks_.size(); ++r)
+      for (auto id : ranks_[r].desk->running())
+        for (auto row : ranks_[r].desk->rows_to_fail(id))
+          out.push_back({choice_kind::copy_failure, r, id, row});
+  if (deaths_ < what_.rank_deaths && !engine_->over())
+    for (rank_id r = 0; r < ranks_.size(); ++r)
+      if (ranks_[r].joined)
+        out.push_back({choice_kind::rank_death, center, r});
+  for (rank_id r = 0; r < ranks_.size(); ++r)
+    if (!ranks_[r].alive && gone_.count(ranks_[r].device.id()) > 0)
+      out.push_back({choice_kind::rank_return, center, r});
+}
+
+// -- what is done -------------------------------------------------------------
+
+std::size_t world::choose(const choices& open) {
+  if (ending_ || open.size() == 1)
+    return 0;
+  const auto index = next_->pick(open);
+  picks_.push_back(static_cast<std::uint32_t>(index));
+  decided_at_.push_back(performed_.size());
+  return index;
+}
+
+void world::perform(const choice& what, std::size_t index) {
+  performed_.push_back(what);
+  fingerprint_ = mix(fingerprint_, mix(static_cast<std::uint64_t>(what.kind),
+                                       mix(what.place, what.subject)));
+  fingerprint_ = mix(fingerprint_, what.row);
+  if (traced_)
+    trace_.push_back(text_of(what, index));
+  switch (what.kind) {
+    case choice_kind::actor:
+      return step_actor(index);
+    case choice_kind::copy_end:
+      return ranks_[what.place].desk->end(what.subject);
+    case choice_kind::copy_start:
+      return ranks_[what.place].desk->start(what.subject);
+    case choice_kind::copy_failure:
+      ++failures_;
+      return ranks_[what.place].desk->fail(what.subject, what.row);
+    case choice_kind::compute_start:
+      return start_compute(what.place);
+    case choice_kind::compute_end:
+      return end_compute(static_cast<rank_id>(what.subject));
+    case choice_kind::outputs:
+      return engine_->take_outputs();
+    case choice_kind::turn:
+      return engine_->turn();
+    case choice_kind::late_report:
+      forward_report(late_report_->first, late_report_->second);
+      late_report_.reset();
+      return;
+    case choice_kind::idle_time:
+      ++idle_times_;
+      return pass_time(what_.opts.idle_delay);
+    case choice_kind::deadline:
+      ++deadlines_;
+      return pass_time(what_.opts.job_deadline);
+    case choice_kind::rank_death:
+      ++deaths_;
+      return kill_rank(static_cast<rank_id>(what.subject));
+    case choice_kind::rank_return:
+      return bring_back(static_cast<rank_id>(what.subject));
+    case choice_kind::whim:
+      return;
+  }
+}
+
+/// The plain course takes the first of what is open.
+/// @returns false if nothing is
+bool world::plain_step() {
+  notice_deaths();
+  const auto open = open_choices();
+  if (open.empty())
+    return false;
+  perform(open.front(), 0);
+  return true;
+}
+
+// -- names --------------------------------------------------------------------
+
+std::string world::text_of(const choice& what, std::size_t index) const {
+  const auto rank = "rank " + std::to_string(what.place) + ": ";
+  const auto id = std::to_string(what.subject);
+  switch (what.kind) {
+    case choice_kind::actor: {
+      auto& actor = actors_.ready_actor(index);
+      const auto* next = actor.mailbox().peek();
+      return name_of(actor) + " <- "
+           + (next != nullptr ? describe(*next, texts_) : "its start");
+    }
+    case choice_kind::copy_end:
+      return rank + "copy of job " + id + " ends";
+    case choice_kind::copy_start:
+      return rank + "copy of job " + id + " starts";
+    case choice_kind::copy_failure:
+      return rank + "copy of job " + id + " fails from row "
+           + std::to_string(what.row) + " on";
+    case choice_kind::compute_start:
+      return rank + "compute of step " + id + " starts";
+    case choice_kind::compute_end:
+      return "rank " + id + ": compute of step "
+           + std::to_string(ranks_[what.subject].stream.front().step) + " ends";
+    case choice_kind::outputs:
+      return "engine takes results";
+    case choice_kind::turn:
+      return "engine goes on";
+    case choice_kind::late_report:
+      return "a report arrives that was held back";
+    case choice_kind::idle_time:
+      return "the idle delay passes";
+    case choice_kind::deadline:
+      return "the job deadline passes";
+    case choice_kind::rank_death:
+      return "rank " + id + " dies";
+    case choice_kind::rank_return:
+      return "rank " + id + " comes back";
+    case choice_kind::whim:
+      break;
+  }
+  return "whim " + id;
+}
+
+std::string world::name_of(const caf::scheduled_actor& actor) const {
+  const auto* part = member(actor.id());
+  if (part == nullptr)
+    return actor.name();
+  constexpr const char* names[]
+    = {"worker", "device", "rank side", "link to worker", "link from worker"};
+  return names[static_cast<std::size_t>(part->role)]
+       + (" " + std::to_string(part->rank));
+}
+
+const rank_member* world::member(caf::actor_id id) const {
+  const auto found = members_.find(id);
+  return found != members_.end() ? &found->second : nullptr;
+}
+
+} // namespace kvtide::explore
