@@ -6,6 +6,7 @@
 /// left over, every other request has its result, and the runtime still serves.
 
 #include "tests/explore/run.hpp"
+#include "tests/explore/scenario_param.hpp"
 #include "tests/explore/world.hpp"
 
 #include <gmock/gmock.h>
@@ -18,7 +19,6 @@
 #include <limits>
 #include <map>
 #include <optional>
-#include <ostream>
 #include <set>
 #include <string>
 #include <utility>
@@ -27,10 +27,6 @@
 using ::testing::UnorderedElementsAre;
 
 namespace kvtide::explore {
-
-static void PrintTo(const scenario& x, std::ostream* out) {
-  *out << x.name;
-}
 
 namespace {
 
@@ -52,10 +48,6 @@ std::vector<scenario> small_scenarios() {
           small("window", 2),    small("tiny_device", 3),
           small("by_engine", 2), small("async_preemption", 3),
           small("tiny_pool", 3), last};
-}
-
-std::string name_of(const ::testing::TestParamInfo<scenario>& row) {
-  return row.param.name;
 }
 
 // -- runs ---------------------------------------------------------------------
