@@ -21,6 +21,7 @@
 #include <caf/actor.hpp>
 #include <caf/event_based_actor.hpp>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -30,6 +31,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace kvtide::explore {

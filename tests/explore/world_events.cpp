@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+/// @file
+/// What an event does: messages, time and compute.
+
 #include "tests/explore/squatter.hpp"
 #include "tests/explore/world.hpp"
 #include "tests/support/message_name.hpp"

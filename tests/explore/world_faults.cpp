@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+/// @file
+/// Reports that go wrong, and deaths.
+
 #include "tests/explore/world.hpp"
 
 #include <caf/actor_cast.hpp>

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+/// @file
+/// What is left when nothing can happen any more.
+
 #include "tests/explore/world.hpp"
 
 namespace kvtide::explore {
