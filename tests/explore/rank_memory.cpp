@@ -2,7 +2,7 @@
 
 #include "tests/explore/rank_memory.hpp"
 
-#include "tests/explore/mix.hpp"
+#include "tests/support/mix.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -52,7 +52,7 @@ std::uint64_t& rank_memory::cell(block_id block, std::uint32_t layer,
 
 std::uint64_t rank_memory::value(std::uint64_t token, group_id group,
                                  std::uint32_t layer) const noexcept {
-  return mix(token, (std::uint64_t{rank_} * 64 + group) * layers + layer);
+  return test::mix(token, (std::uint64_t{rank_} * 64 + group) * layers + layer);
 }
 
 const std::uint64_t& rank_memory::host_cell(const core::layout& shape,

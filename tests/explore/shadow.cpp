@@ -235,7 +235,7 @@ void shadow::write(rank_id rank, const compute& what, std::uint32_t layer) {
                [&](group_id g, block_id block, token_count at) {
                  last[block] = what.step;
                  memory.cell(block, layer, at % shape_->groups[g].block_tokens)
-                   = memory.value(texts_.token(row.request, at), g, layer);
+                   = memory.value(texts_.prefix(row.request, at), g, layer);
                });
 }
 
@@ -247,7 +247,7 @@ void shadow::check_reads(rank_id rank, const compute& what) {
       [&](group_id g, block_id block, token_count at) {
         for (std::uint32_t layer = 0; layer < rank_memory::layers; ++layer)
           if (memory.cell(block, layer, at % shape_->groups[g].block_tokens)
-              != memory.value(texts_.token(row.request, at), g, layer))
+              != memory.value(texts_.prefix(row.request, at), g, layer))
             return report(
               "bytes", "step " + std::to_string(what.step) + " on " + name(rank)
                          + " reads wrong bytes for token " + std::to_string(at)

@@ -4,8 +4,8 @@
 
 #include "messages/plan_bytes.hpp"
 #include "tests/explore/describe.hpp"
-#include "tests/explore/mix.hpp"
 #include "tests/support/listen.hpp"
+#include "tests/support/mix.hpp"
 
 #include <caf/actor_cast.hpp>
 #include <caf/send.hpp>
@@ -64,7 +64,7 @@ engine_model::outlet world::engine_outlet() {
     for (std::size_t i = 0; i < n; ++i)
       open.push_back({choice_kind::whim, center, i});
     const auto picked = ending_ ? 0 : choose(open);
-    fingerprint_ = mix(fingerprint_, picked);
+    fingerprint_ = test::mix(fingerprint_, picked);
     return picked;
   };
   out.stepped = [this](step_id step) {

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
+/// @file
+/// What may happen next, and its choice.
+
 #include "tests/explore/describe.hpp"
-#include "tests/explore/mix.hpp"
 #include "tests/explore/world.hpp"
+#include "tests/support/mix.hpp"
 
 #include <algorithm>
 
@@ -139,9 +142,10 @@ std::size_t world::choose(const choices& open) {
 
 void world::perform(const choice& what, std::size_t index) {
   performed_.push_back(what);
-  fingerprint_ = mix(fingerprint_, mix(static_cast<std::uint64_t>(what.kind),
-                                       mix(what.place, what.subject)));
-  fingerprint_ = mix(fingerprint_, what.row);
+  for (auto x :
+       {static_cast<std::uint64_t>(what.kind), std::uint64_t{what.place},
+        what.subject, std::uint64_t{what.row}})
+    fingerprint_ = test::mix(fingerprint_, x);
   if (traced_)
     trace_.push_back(text_of(what, index));
   switch (what.kind) {

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace kvtide::explore {
+namespace kvtide::test {
 
 /// A number that stands for two others. Never zero.
 [[nodiscard]] constexpr std::uint64_t mix(std::uint64_t x,
@@ -14,4 +14,4 @@ namespace kvtide::explore {
   return (x ^ (x >> 32)) | 1;
 }
 
-} // namespace kvtide::explore
+} // namespace kvtide::test

@@ -9,9 +9,12 @@
 #include "kvtide/ids.hpp"
 #include "kvtide/key.hpp"
 
+#include "tests/support/mix.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <utility>
 #include <vector>
 
 namespace kvtide::test {
@@ -21,18 +24,27 @@ class token_model {
 public:
   /// The first `shared` tokens of `id` are those of `like`.
   void add(request_id id, request_id like, token_count shared) {
-    texts_[id] = {like, shared, {}};
+    auto made = text{{}, id};
+    for (token_count at = 0; at < shared; ++at)
+      made.prefixes.push_back(prefix(like, at));
+    texts_[id] = std::move(made);
+  }
+
+  /// From `from` on the text of `id` is another one.
+  void edit(request_id id, token_count from) {
+    if (from > 0)
+      (void)prefix(id, from - 1); // Nobody may have asked for it yet.
+    auto& mine = texts_.at(id);
+    mine.prefixes.resize(static_cast<std::size_t>(from));
+    mine.salt = mix(id, ++edits_);
   }
 
   /// Identity of the prefix that ends with the token at `position`. Never zero.
   [[nodiscard]] std::uint64_t prefix(request_id id, token_count position) {
-    auto& text = texts_.at(id);
-    if (position < text.shared)
-      return prefix(text.like, position);
-    while (static_cast<token_count>(text.prefixes.size()) + text.shared
-           <= position)
-      text.prefixes.push_back(next(id, text));
-    return text.prefixes[static_cast<std::size_t>(position - text.shared)];
+    auto& [prefixes, salt] = texts_.at(id);
+    while (static_cast<token_count>(prefixes.size()) <= position)
+      prefixes.push_back(mix(prefixes.empty() ? 0 : prefixes.back(), salt));
+    return prefixes[static_cast<std::size_t>(position)];
   }
 
   /// What compute writes for the token at `position` in a block of `group`.
@@ -48,25 +60,14 @@ public:
   }
 
 private:
-  struct token_text {
-    request_id like = 0;
-    token_count shared = 0;
-    /// Of the positions from `shared` on.
+  struct text {
+    /// By position, as far as anybody has asked.
     std::vector<std::uint64_t> prefixes;
+    std::uint64_t salt = 0;
   };
 
-  [[nodiscard]] static std::uint64_t mix(std::uint64_t x, std::uint64_t y) {
-    x = (x ^ (y + 0x9e3779b97f4a7c15)) * 0xbf58476d1ce4e5b9;
-    return (x ^ (x >> 29)) | 1;
-  }
-
-  [[nodiscard]] std::uint64_t next(request_id id, const token_text& of) {
-    if (!of.prefixes.empty())
-      return mix(of.prefixes.back(), id);
-    return mix(of.shared > 0 ? prefix(of.like, of.shared - 1) : 0, id);
-  }
-
-  std::map<request_id, token_text> texts_;
+  std::map<request_id, text> texts_;
+  std::uint64_t edits_ = 0;
 };
 
 } // namespace kvtide::test
