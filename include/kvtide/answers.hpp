@@ -159,11 +159,16 @@ struct blocks_released {
   std::vector<block_id> blocks;
 };
 
+/// A rank died: its jobs fail, nothing is stored or found. Steps go to the ranks
+/// that are left; an engine whose ranks need each other waits until all that it
+/// lost are back.
 struct rank_lost {
   rank_id rank = 0;
   incarnation_id incarnation = 0;
 };
 
+/// This life of a rank takes part from the next step on. The host pool is empty,
+/// as after a reset.
 struct rank_back {
   rank_id rank = 0;
   incarnation_id incarnation = 0;

@@ -19,14 +19,15 @@ random_chooser::random_chooser(std::uint64_t seed) : random_(seed) {
   for (auto& x : kinds_)
     x = one_of({0, 2, 8, 8, 32});
   for (auto& x : subjects_)
-    x = one_of({1, 8, 8, 8, 32});
+    x = one_of({0, 1, 8, 8, 8, 32});
   for (auto& x : places_)
     x = one_of({1, 8, 8, 32});
   // Trouble is rare, or there would be nothing else.
   for (auto kind : {choice_kind::idle_time, choice_kind::deadline,
                     choice_kind::copy_failure, choice_kind::rank_death})
     kinds_[static_cast<std::size_t>(kind)] = one_of({0, 1, 1, 2});
-  kinds_[static_cast<std::size_t>(choice_kind::rank_return)] = 2;
+  kinds_[static_cast<std::size_t>(choice_kind::rank_return)]
+    = one_of({2, 8, 32});
   whims_ = one_of({4, 8, 16, 1'000'000});
 }
 

@@ -22,6 +22,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -76,9 +77,13 @@ public:
   void on(const load_failed& x);
   void on(const blocks_released& x);
 
-  /// No step may be called while a rank is away.
-  void pause(bool paused) {
-    paused_ = paused;
+  /// No step is called while a rank is away.
+  void miss(rank_id rank) {
+    away_.insert(rank);
+  }
+
+  void welcome(rank_id rank) {
+    away_.erase(rank);
   }
 
   // -- its state --------------------------------------------------------------
@@ -206,7 +211,7 @@ private:
   place turn_ = place::between;
   std::vector<lookup_hit> hits_;
   std::optional<request_id> to_preempt_;
-  bool paused_ = false;
+  std::set<rank_id> away_;
   std::uint32_t empty_turns_ = 0;
 
   step_id last_step_ = 0;

@@ -21,7 +21,7 @@ constexpr std::uint32_t most_empty_turns = 12;
 // -- what may happen ----------------------------------------------------------
 
 bool engine_model::can_turn(bool nothing_else) const {
-  if (paused_ || turn_ == place::asked)
+  if (!away_.empty() || turn_ == place::asked)
     return false;
   if (turn_ == place::answered)
     return true;

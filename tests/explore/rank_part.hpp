@@ -8,6 +8,7 @@
 
 #include <caf/actor.hpp>
 
+#include <compare>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -20,9 +21,17 @@ namespace kvtide::explore {
 /// What an actor is for its rank.
 enum class rank_role { worker, device, side, link_to_worker, link_from_worker };
 
-/// Which rank an actor belongs to.
-struct rank_member {
+/// One life of a rank.
+struct rank_life {
   rank_id rank = 0;
+  incarnation_id incarnation = 0;
+
+  friend auto operator<=>(const rank_life&, const rank_life&) = default;
+};
+
+/// Which life of a rank an actor belongs to.
+struct rank_member {
+  rank_life life;
   rank_role role = rank_role::worker;
 
   /// The worker and the device are the product's, the others play somebody.

@@ -146,7 +146,7 @@ std::vector<scenario> make_all() {
   auto& deaths = out.emplace_back(
     plain("rank_deaths", "one of two ranks dies and comes back"));
   deaths.opts.ranks = 2;
-  deaths.rank_deaths = 1;
+  deaths.rank_deaths = 2;
   deaths.aborts = 1;
   deaths.blocks = 16;
 

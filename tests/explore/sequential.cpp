@@ -10,6 +10,7 @@
 #include <caf/actor_cast.hpp>
 
 #include <algorithm>
+#include <map>
 #include <type_traits>
 
 namespace kvtide::explore {
@@ -62,7 +63,7 @@ void check_sequential(const scenario& what, const world& seen,
                       findings& found) {
   auto heard = lines{};
   auto plans = std::vector<lines>(what.opts.ranks);
-  auto workers = std::vector<caf::actor>(what.opts.ranks);
+  auto workers = std::map<rank_life, caf::actor>{};
   auto devices = workers;
   {
     auto here = test::actor_world{};
@@ -79,11 +80,12 @@ void check_sequential(const scenario& what, const world& seen,
         here.kill(workers[*input.worker_died]);
       } else if (input.device_died) {
         here.kill(devices[*input.device_died]);
-      } else if (input.rank) {
-        auto& worker = workers[*input.rank];
-        worker = here.spawn(stand_in, &plans[*input.rank], &seen.texts());
-        auto& device = devices[*input.rank];
-        device = here.spawn(stand_in, &plans[*input.rank], &seen.texts());
+      } else if (input.joins) {
+        auto* sent = &plans[input.joins->rank];
+        auto& worker = workers[*input.joins];
+        worker = here.spawn(stand_in, sent, &seen.texts());
+        auto& device = devices[*input.joins];
+        device = here.spawn(stand_in, sent, &seen.texts());
         auto ready = input.content.get_as<msg::worker_ready>(0);
         ready.device = caf::actor_cast<caf::strong_actor_ptr>(device);
         here.send_as(worker, caf::actor_cast<caf::actor>(uut), ready);

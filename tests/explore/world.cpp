@@ -103,7 +103,7 @@ world::~world() {
 
 template <class Handle>
 void world::enroll(const Handle& actor, rank_id rank, rank_role role) {
-  members_[actor.id()] = {rank, role};
+  members_[actor.id()] = {{rank, ranks_[rank].incarnation}, role};
 }
 
 template <class Handle>
@@ -178,7 +178,9 @@ world::play_engine(engine_actor::stateful_pointer<player_state>, world* w) {
     [=](const stats_answer& x) { w->stats_ = x.values; },
     [=](const rank_back& x) {
       heard(x);
-      w->engine_->pause(false);
+      const auto& rank = w->ranks_[x.rank];
+      if (rank.alive && rank.incarnation == x.incarnation)
+        w->engine_->welcome(x.rank); // Else it has died again since.
     },
     [=](const cache_lost& x) {
       heard(x);

@@ -41,11 +41,11 @@ struct scheduler_input {
   caf::actor_clock::time_point when;
   caf::message content;
   /// Whose worker joins with it.
-  std::optional<rank_id> rank;
+  std::optional<rank_life> joins;
   /// Whose worker has died.
-  std::optional<rank_id> worker_died;
+  std::optional<rank_life> worker_died;
   /// Whose device has died.
-  std::optional<rank_id> device_died;
+  std::optional<rank_life> device_died;
 };
 
 /// Called before each event; may do something in between.

@@ -67,7 +67,7 @@ void world::add_messages(choices& out) const {
     const auto alone
       = part != nullptr
      && (part->is_real() || part->role == rank_role::link_to_worker);
-    out.push_back({choice_kind::actor, alone ? part->rank : center, id});
+    out.push_back({choice_kind::actor, alone ? part->life.rank : center, id});
   }
 }
 
@@ -248,7 +248,7 @@ std::string world::name_of(const caf::scheduled_actor& actor) const {
   constexpr const char* names[]
     = {"worker", "device", "rank side", "link to worker", "link from worker"};
   return names[static_cast<std::size_t>(part->role)]
-       + (" " + std::to_string(part->rank));
+       + (" " + std::to_string(part->life.rank));
 }
 
 const rank_member* world::member(caf::actor_id id) const {

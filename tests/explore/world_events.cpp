@@ -69,15 +69,16 @@ void world::record_input(caf::scheduled_actor& actor) {
   auto added = scheduler_input{
     actors_.now(), next->copy_content_to_message(), {}, {}, {}};
   if (next->content().match_elements<msg::worker_ready>()) {
-    added.rank = next->content().get_as<msg::worker_ready>(0).rank;
+    const auto& ready = next->content().get_as<msg::worker_ready>(0);
+    added.joins = {ready.rank, ready.incarnation};
   } else if (next->content().match_elements<caf::down_msg>()) {
     // The scheduler knows a worker by the link that leads to it.
     const auto* dead
       = member(next->content().get_as<caf::down_msg>(0).source.id());
     if (dead != nullptr && dead->role == rank_role::link_to_worker)
-      added.worker_died = dead->rank;
+      added.worker_died = dead->life;
     else if (dead != nullptr && dead->role == rank_role::device)
-      added.device_died = dead->rank;
+      added.device_died = dead->life;
   }
   inputs_.push_back(std::move(added));
 }

@@ -113,7 +113,7 @@ void world::lose_rank(rank_id r) {
   auto& rank = ranks_[r];
   rank.alive = false;
   rank.joined = false;
-  engine_->pause(true);
+  engine_->miss(r);
   // What it said and the scheduler has not heard may still arrive.
   actors_.kill_at_once(rank.down);
   // Its steps go on without fences: jobs that these would wait for have failed.
