@@ -943,6 +943,40 @@ TEST_F(GpuWorkerInSimulatedTime, S9CopyThatEndsAtItsDeadlineIsInTime) {
   EXPECT_EQ(told.ticks[0].next_due, never);
 }
 
+TEST_F(GpuWorkerInSimulatedTime, S12CountsATickBeforeTheLastOneWasAnswered) {
+  ear.expect();
+  start();
+  tell(msg::tick{10});
+  tell(msg::tick{20});
+  EXPECT_THAT(ear.take(),
+              ElementsAre("S12 a tick came while time moves without "
+                          "it: to 20 ns"));
+  EXPECT_THAT(take_asked(), ElementsAre("tick 10"));
+  tell(msg::device_ticked{never});
+  EXPECT_THAT(take_asked(), ElementsAre("tick 20")) << "time goes there";
+  tell(msg::device_ticked{never});
+  EXPECT_EQ(told.ticks.size(), 1u);
+}
+
+TEST_F(GpuWorkerInSimulatedTime, S12CountsADeviceThatMovesUnasked) {
+  ear.expect();
+  start();
+  tell(msg::device_ticked{300});
+  EXPECT_THAT(ear.take(), ElementsAre("S12 the device moved in time without "
+                                      "being asked"));
+  EXPECT_THAT(told.ticks, IsEmpty());
+}
+
+TEST_F(GpuWorker, S12CountsATickInRealTime) {
+  ear.expect();
+  start();
+  tell(msg::tick{10});
+  EXPECT_THAT(ear.take(),
+              ElementsAre("S12 a tick came while time moves without "
+                          "it: to 10 ns"));
+  EXPECT_THAT(take_asked(), IsEmpty());
+}
+
 TEST_F(GpuWorkerInSimulatedTime, AnswersItsLastTickWithoutADevice) {
   start();
   run_step(begin(1, {1}));

@@ -158,6 +158,7 @@ TEST(Rules, R13_a_key_that_is_gone_makes_a_load_that_fails_at_once) {
   // Nothing was copied, P#0 included.
   EXPECT_THAT(sys.notices(), ElementsAre("load_failed R 2 from 0 [4 5]"));
   EXPECT_EQ(sys.counters().pinned_slots, 0u);
+  EXPECT_EQ(sys.counters().failed_jobs, 1u);
   EXPECT_THAT(sys.jobs(), IsEmpty());
   EXPECT_EQ(sys.step({{{R, 9, {{4, 5, 6}}}}, {}}), "S3{R#1<-5}");
   sys.done(3);
