@@ -154,6 +154,8 @@ def negations(text, start, end, original):
     for found in re.finditer(r"\b(?:if|while) \(", text[start:end]):
         first = start + found.end()
         last = closing(text, first - 1)
+        if re.match(r"\)\s*log\(\)", text[last:]):
+            continue  # Only the log notices.
         parts = text[first:last]
         declared = _end_of(text, first, last)
         if declared:  # The condition stands behind it.
