@@ -167,6 +167,47 @@ TEST_F(OrderChecker, S1AnAnswerOfAnotherTurnIsIgnored) {
   EXPECT_THAT(ear.take(), IsEmpty());
 }
 
+TEST_F(OrderChecker, S1AnyAnswerThatNobodyAskedForIsIgnored) {
+  const auto expect_ignored = [this](auto answer, const std::string& name) {
+    if constexpr (requires { answer.turn; })
+      answer.turn = state().turn;
+    tell(std::move(answer));
+    EXPECT_THAT(
+      ear.take(),
+      ElementsAre(StartsWith("S1 an answer came without a question: " + name)));
+  };
+  const auto expect_all_ignored = [&] {
+    expect_ignored(msg::search_keys{}, "search_keys");
+    expect_ignored(msg::store_offer{}, "store_offer");
+    expect_ignored(msg::load_offer{}, "load_offer");
+    expect_ignored(msg::search_result{}, "search_result");
+    expect_ignored(msg::stores_prepared{}, "stores_prepared");
+    expect_ignored(msg::load_prepared{}, "load_prepared");
+    expect_ignored(msg::rolled_back{}, "rolled_back");
+    expect_ignored(msg::cache_events{}, "cache_events");
+    expect_ignored(msg::key_states{}, "key_states");
+  };
+  expect_all_ignored();
+  expect_ignored(msg::pool_report{}, "pool_report");
+  // Nor may they be taken for the answer that an item waits for.
+  tell(msg::get_stats{++ticket});
+  expect_all_ignored();
+  tell(msg::pool_report{state().turn, {}, 0, 0, 0, 0});
+  EXPECT_THAT(ear.take(), IsEmpty());
+  ASSERT_EQ(heard.stats.size(), 1u);
+  EXPECT_EQ(heard.stats[0].values.order_errors_by_rule[1], 19u);
+}
+
+TEST_F(OrderChecker, S1ALongQueueNeedsNoStack) {
+  constexpr auto many = step_id{100'000};
+  tell(msg::get_stats{++ticket});
+  while (last_step < many)
+    world.send(uut, msg::step{++ticket, {++last_step, {}, {}, {}}});
+  world.run();
+  tell(msg::pool_report{state().turn, {}, 0, 0, 0, 0});
+  EXPECT_EQ(state().last_step, many);
+}
+
 TEST_F(OrderChecker, S1ARequestAnswersALookupOnce) {
   add(R);
   tell(msg::lookup{++ticket, {{R, 0, 4}}});
