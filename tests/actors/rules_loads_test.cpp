@@ -165,6 +165,19 @@ TEST(Rules, R13_a_key_that_is_gone_makes_a_load_that_fails_at_once) {
   EXPECT_THAT(sys.wrong_bytes(), IsEmpty());
 }
 
+TEST(Rules, R13_what_the_device_had_stays_good_if_a_load_fails_at_once) {
+  auto opts = plain_options(safe);
+  opts.blocks_per_chunk = 2;
+  auto sys = test_system{opts, 2};
+  warm(sys, P, {{1, 2, 3, 4}}, 16);
+  sys.add(R, 17, {P, 16});
+  EXPECT_EQ(sys.lookup(R, 4), 12) << "behind the first half of a chunk";
+  sys.decline(sys.promise(R));
+  warm(sys, Q, {{5, 6}}, 8);
+  sys.alloc(R, {{7, 8, 9, 10, 11}}, 12);
+  EXPECT_THAT(sys.notices(), ElementsAre("load_failed R 2 from 4 [8 9 10]"));
+}
+
 // HYB-01
 TEST(Rules, R14_a_draft_search_looks_one_chunk_further) {
   const auto hit = [](rule_set rules) {
