@@ -218,6 +218,31 @@ TEST(RequestBook, NamesTheTokensOfAChunk) {
   EXPECT_THAT(it.book.plan_store(12, {0}).candidates[2].token_ids, IsEmpty());
 }
 
+// EVT-01
+TEST(RequestBook, NamesTheTokensThatCameAfterARollback) {
+  auto it = book_of{shape_of({{4}})};
+  auto update = request_update{};
+  update.hashes = hashes(0, 3);
+  update.token_ids = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+  update.appended = {{1, 2, 3}};
+  it.book.apply(update);
+  it.book.truncate(8);
+  it.book.apply({hashes(7, 8), {21, 22, 23, 24}, false, {}, {}, {}});
+  EXPECT_THAT(it.book.plan_store(12, {0}).candidates[2].token_ids,
+              ElementsAre(21, 22, 23, 24));
+}
+
+// EVT-01
+TEST(RequestBook, NamesNoTokensThatItWasNeverTold) {
+  auto it = book_of{shape_of({{4}})};
+  it.book.apply({hashes(0, 1), {1, 2, 3, 4}, false, {{1, 2, 3}}, {}, {}});
+  it.book.apply({hashes(1, 3), {}, false, {}, {}, {}});
+  it.book.truncate(8);
+  const auto plan = it.book.plan_store(8, {0});
+  EXPECT_THAT(plan.candidates[0].token_ids, ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(plan.candidates[1].token_ids, IsEmpty());
+}
+
 // -- loads --------------------------------------------------------------------
 
 /// "chunk/group [blocks]" per row, then the first blocks.
