@@ -14,12 +14,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <memory>
 #include <utility>
 #include <variant>
 #include <vector>
 
 using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 namespace kvtide::test {
 namespace {
@@ -27,13 +29,15 @@ namespace {
 struct fake_worker_state {
   static inline const char* name = "fake-worker";
   std::vector<nanoseconds_t> ticks;
+  std::vector<job_id> asked;
 };
 
 /// Hears everything and answers nothing.
 gpu_worker_actor::behavior_type
 fake_worker(gpu_worker_actor::stateful_pointer<fake_worker_state> self) {
   return listen<gpu_worker_actor>(
-    [self](const msg::tick& x) { self->state.ticks.push_back(x.now); });
+    [self](const msg::tick& x) { self->state.ticks.push_back(x.now); },
+    [self](const msg::report_again& x) { self->state.asked = x.silent; });
 }
 
 class SchedulerTime : public actor_fixture {
@@ -41,6 +45,7 @@ protected:
   SchedulerTime() {
     auto opts = with_ranks(2);
     opts.device = device_kind::host_virtual;
+    opts.idle_delay = std::chrono::milliseconds{5};
     auto shape
       = std::make_shared<const core::layout>(core::make_layout(opts).value());
     queue = std::make_shared<engine_queue>(ready_fd::create().value());
@@ -52,6 +57,13 @@ protected:
       workers.push_back(world.spawn(fake_worker));
       world.send_as(workers.back(), uut, msg::worker_ready{rank, 1, 8});
     }
+    world.run();
+  }
+
+  template <class Message>
+  void tell(Message message) {
+    message.ticket = ++ticket;
+    world.send(uut, std::move(message));
     world.run();
   }
 
@@ -116,6 +128,43 @@ TEST_F(SchedulerTime, GoesOnAfterTheDeathOfTheLastRank) {
   world.kill(workers[0]);
   world.kill(workers[1]);
   EXPECT_TRUE(answered());
+}
+
+TEST_F(SchedulerTime, S13PlansAFinishAtItsMoment) {
+  constexpr auto idle_delay = nanoseconds_t{5'000'000};
+  tell(msg::add{0, {R, 4, 4, false, false, false, no_cap, 0, 0, {}}});
+  tell(msg::finish{0, {R, finish_reason::stop, 4, 0}});
+  advance(2 * idle_delay);
+  for (auto now : {nanoseconds_t{0}, idle_delay}) {
+    EXPECT_EQ(state_of<scheduler_state>(uut).rows.count(R), 1u);
+    for (rank_id rank : {0, 1}) {
+      EXPECT_THAT(ticks(rank), ElementsAre(now));
+      tick(rank, never);
+    }
+  }
+  EXPECT_EQ(state_of<scheduler_state>(uut).rows.count(R), 0u);
+  EXPECT_FALSE(answered());
+}
+
+TEST_F(SchedulerTime, S9AsksForReportsThatDoNotCome) {
+  constexpr auto patience = nanoseconds_t{20'000'000'000};
+  tell(msg::add{0, {R, 4, 4, false, false, false, no_cap, 0, 0, {}}});
+  tell(msg::extend{0, {R, 0, {prefix_hash{"a", 1}}, {}, {}}});
+  tell(msg::step{0, {1, {{R, row_kind::fresh, {{5}}, 0, 4, 4}}, {}, {}}});
+  advance(2 * patience);
+  for (auto now : {nanoseconds_t{0}, patience}) {
+    for (rank_id rank : {0, 1}) {
+      EXPECT_THAT(state_of<fake_worker_state>(workers[rank]).asked, IsEmpty());
+      EXPECT_THAT(ticks(rank), ElementsAre(now));
+    }
+    tick(0, never);
+    tick(1, never);
+  }
+  for (rank_id rank : {0, 1}) {
+    EXPECT_THAT(state_of<fake_worker_state>(workers[rank]).asked,
+                ElementsAre(0u));
+    EXPECT_THAT(ticks(rank), ElementsAre(patience)) << "the answers come first";
+  }
 }
 
 TEST_F(SchedulerTime, CountsAnAnswerThatNobodyAskedFor) {
