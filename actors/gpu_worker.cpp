@@ -92,18 +92,18 @@ void gpu_worker_state::tick(const msg::tick& req) {
 void gpu_worker_state::report_again(const msg::report_again& req) {
   for (const auto id : req.silent) {
     if (const auto* known = outcomes.find(id)) {
-      report(id, known->status, known->first_failed_row);
+      report(id, known->status, known->first_failed_row, true);
       if (known->status == job_status::late && !ledger.contains(id))
-        report(id, job_status::drained);
+        report(id, job_status::drained, 0, true);
     } else if (!is_here(id)) {
       // Its plan was lost. Should it still come, it comes too late.
       ++failed_jobs;
-      report(id, job_status::failed);
+      report(id, job_status::failed, 0, true);
     }
   }
   for (const auto id : req.late)
     if (!ledger.contains(id))
-      report(id, job_status::drained);
+      report(id, job_status::drained, 0, true);
 }
 
 void gpu_worker_state::register_kv(const msg::register_kv& req) {
@@ -520,12 +520,12 @@ void gpu_worker_state::skip(job_id job, job_status status) {
   report(job, status);
 }
 
-void gpu_worker_state::report(job_id job, job_status status,
-                              std::uint32_t row) {
+void gpu_worker_state::report(job_id job, job_status status, std::uint32_t row,
+                              bool again) {
   if (status != job_status::drained)
     outcomes.note(job, {status, row});
   self->send(scheduler, msg::transfer_done{job, config.rank, config.incarnation,
-                                           status, row});
+                                           status, row, again});
 }
 
 void gpu_worker_state::say_ready(fence wait_for) {

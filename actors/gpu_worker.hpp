@@ -173,7 +173,8 @@ struct gpu_worker_state {
   /// Ends a job that the device never hears of.
   void skip(job_id job, job_status status);
 
-  void report(job_id job, job_status status, std::uint32_t row = 0);
+  void report(job_id job, job_status status, std::uint32_t row = 0,
+              bool again = false);
 
   void say_ready(fence wait_for);
 

@@ -371,8 +371,6 @@ struct scheduler_state {
   nanoseconds_t idle_due = never;
   /// When silent ranks are asked; `never` only while no job is in flight.
   nanoseconds_t reports_due = never;
-  /// What was asked for last time: it may come twice, if it was only slow.
-  std::set<std::pair<job_id, rank_id>> repeats;
   alarm wake_up;
 
   struct stop_call {

@@ -61,8 +61,8 @@ void scheduler_state::take_report(const msg::transfer_done& x) {
     checks->rank_reported(x.job, x.rank, x.status);
   switch (what) {
     case effect::ignored:
-      if (repeats.count({x.job, x.rank}) > 0)
-        return; // It was asked for, and had only been slow.
+      if (x.again)
+        return; // The first one had only been slow.
       return order.breach(core::order_rule::s9,
                           "a report came twice, or for an unknown job", // R10
                           text_of(x));

@@ -66,7 +66,6 @@ void scheduler_state::ask_for_reports() {
   const auto patience = longest_silence(opts);
   auto asks = std::vector<msg::report_again>(ranks.size());
   reports_due = never;
-  repeats.clear();
   for (const auto& [id, known] : jobs.all()) {
     auto& entry = *jobs.find(id);
     if (later_by(entry.asked, patience) <= moment) {
@@ -81,17 +80,20 @@ void scheduler_state::ask_for_reports() {
     }
     reports_due = std::min(reports_due, later_by(entry.asked, patience));
   }
-  // Loads that no step has delivered yet are nobody's fault.
-  for (const auto& work : waiting_loads)
-    for (auto& ask : asks)
-      std::erase(ask.silent, work.id);
+  // Loads of which no rank was told yet are nobody's fault.
+  const auto spare = [&asks](const std::vector<job>& loads) {
+    for (const auto& work : loads)
+      for (auto& ask : asks)
+        std::erase(ask.silent, work.id);
+  };
+  spare(waiting_loads);
+  if (const auto* step = std::get_if<step_phase>(&phase);
+      step != nullptr && step->begin_late)
+    spare(step->plan.loads);
   for (rank_id r = 0; r < ranks.size(); ++r) {
     auto& ask = asks[r];
     if (!ranks[r].worker || (ask.silent.empty() && ask.late.empty()))
       continue;
-    for (const auto* ids : {&ask.silent, &ask.late})
-      for (auto id : *ids)
-        repeats.emplace(id, r);
     self->send(ranks[r].worker, std::move(ask));
   }
 }

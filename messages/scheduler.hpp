@@ -130,12 +130,14 @@ struct transfer_done {
   job_status status = job_status::done;
   /// Index of the first row that is not complete; only if `failed` or `late`.
   std::uint32_t first_failed_row = 0;
+  /// Answers `report_again`: it may have been said before.
+  bool again = false;
 };
 
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, transfer_done& x) {
   return f(caf::meta::type_name("transfer_done"), x.job, x.rank, x.incarnation,
-           x.status, x.first_failed_row);
+           x.status, x.first_failed_row, x.again);
 }
 
 /// Answers `tick`.

@@ -736,7 +736,7 @@ TEST_F(GpuWorker, S10SaysOnlyHowAJobEnded) {
   tell(msg::copy_done{1, false, 2, "a secret of this rank"});
   ASSERT_EQ(told.reports.size(), 1u);
   // Does not compile with another field.
-  const auto& [id, from, life, status, row] = told.reports[0];
+  const auto& [id, from, life, status, row, again] = told.reports[0];
   EXPECT_EQ(id, 1u);
   EXPECT_EQ(from, 3u);
   EXPECT_EQ(life, 7u);

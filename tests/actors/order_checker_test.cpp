@@ -324,6 +324,57 @@ TEST_F(OrderChecker, S12AReportBelongsToTheRanksPresentLife) {
                                       "came: job 0, rank 0, incarnation 2"));
 }
 
+TEST_F(OrderChecker, S12AReportOfAnEarlierLifeIsNoError) {
+  store();
+  world.send_as(world.spawn(mute<gpu_worker_actor>), uut,
+                msg::worker_ready{1, 2, 64});
+  world.run();
+  report(0, 1); // Was on its way when the rank died and came back.
+  EXPECT_THAT(ear.take(), IsEmpty());
+  EXPECT_THAT(state().jobs.find(0)->ok(), false) << "it had failed with it";
+}
+
+TEST_F(OrderChecker, S9AnAnswerToAReminderMayRepeatAReport) {
+  store();
+  report(0, 0);
+  for (auto i = 0; i < 2; ++i)
+    tell(msg::transfer_done{0, 0, 1, job_status::done, 0, true});
+  EXPECT_THAT(ear.take(), IsEmpty());
+  report(0, 0);
+  EXPECT_EQ(ear.take().size(), 1u);
+}
+
+TEST_F(OrderChecker, S12NoRankIsAskedForALoadOfWhichItWasNotTold) {
+  auto reminders = std::vector<msg::report_again>{};
+  const auto listener = [&reminders](gpu_worker_actor::pointer) {
+    return listen<gpu_worker_actor>(
+      [&reminders](const msg::report_again& x) { reminders.push_back(x); });
+  };
+  for (rank_id rank : {0, 1})
+    world.send_as(world.spawn(listener), uut, msg::worker_ready{rank, 2, 64});
+  world.run();
+  add(R);
+  tell(msg::finish{++ticket, {R, finish_reason::stop, 4, 4}});
+  add(Q);
+  tell(msg::lookup{++ticket, {{Q, 0, 5}}});
+  auto hit = core::search_answer{};
+  hit.tokens = hit.end_tokens = 4;
+  tell(msg::search_result{state().turn, {hit}});
+  tell(msg::allocate{++ticket, {Q, 4, {{5, 6}}, {{0, 0}}}});
+  auto slots = core::load_grant{};
+  slots.slots = {3};
+  tell(msg::load_prepared{state().turn, slots});
+  ASSERT_EQ(state().jobs.running(), 1u);
+  // The tail of R is asked for, so `begin_step` with the load has to wait.
+  tell(msg::step{++ticket, {++last_step, {}, {}, {}}});
+  ASSERT_TRUE(std::holds_alternative<step_phase>(state().phase));
+  world.advance(std::chrono::seconds{50});
+  EXPECT_THAT(reminders, IsEmpty());
+  tell(msg::stores_prepared{state().turn, {}});
+  world.advance(std::chrono::seconds{50});
+  EXPECT_EQ(reminders.size(), 2u) << "one for each rank";
+}
+
 TEST_F(OrderChecker, S13AFinishHasATimer) {
   add(R);
   tell(msg::finish{++ticket, {R, finish_reason::stop, 4, 0}});

@@ -28,6 +28,8 @@ random_chooser::random_chooser(std::uint64_t seed) : random_(seed) {
     kinds_[static_cast<std::size_t>(kind)] = one_of({0, 1, 1, 2});
   kinds_[static_cast<std::size_t>(choice_kind::rank_return)]
     = one_of({2, 8, 32});
+  if (random_() % 4 == 0) // Some like pauses.
+    kinds_[static_cast<std::size_t>(choice_kind::idle_time)] = 32;
   whims_ = one_of({4, 8, 16, 1'000'000});
 }
 

@@ -122,10 +122,12 @@ std::vector<scenario> make_all() {
 
   auto& late = out.emplace_back(
     plain("deadlines", "copies miss their deadline and end long after"));
-  late.deadlines = 2;
+  late.deadlines = 3;
+  late.requests = 6;
+  late.shared = 4;
   late.aborts = 1;
   late.blocks = 16;
-  late.slots = 8;
+  late.slots = 5;
 
   auto& resets = out.emplace_back(
     plain("resets", "the cache is reset at any moment, twice"));
@@ -170,6 +172,17 @@ std::vector<scenario> make_all() {
   last.stops_at_once = true;
   last.async = true;
   last.requests = 3;
+
+  auto& silence = out.emplace_back(plain(
+    "deaths_and_pauses", "a rank dies and comes back between requests that "
+                         "come one at a time"));
+  silence.opts.ranks = 2;
+  silence.rank_deaths = 2;
+  silence.requests = 6;
+  silence.alive = 1;
+  silence.prompt = 5;
+  silence.outputs = 1;
+  silence.shared = 4;
 
   auto& arc
     = out.emplace_back(plain("arc", "adaptive replacement with six slots"));
