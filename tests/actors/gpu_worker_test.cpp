@@ -880,6 +880,29 @@ TEST_F(GpuWorker, S13ArmsATimerOnlyWhileSomethingIsDue) {
   EXPECT_FALSE(world.timers_pending());
 }
 
+// -- options ------------------------------------------------------------------
+
+TEST(GpuWorkerConfig, SaysWhatTheOptionsSay) {
+  auto opts = options{};
+  opts.rules = rule_set::reference;
+  opts.job_deadline = 77ms;
+  opts.idle_delay = 3ms;
+  opts.device = device_kind::host_virtual;
+  opts.delivery = plan_delivery::by_engine;
+  opts.model_fingerprint = "a model";
+  opts.order_checks = order_checks::fatal;
+  const auto said = worker_config_of(opts, 5, 6);
+  EXPECT_EQ(said.rank, 5u);
+  EXPECT_EQ(said.incarnation, 6u);
+  EXPECT_EQ(said.rule, &core::reference_rules);
+  EXPECT_EQ(said.job_deadline, 77ms);
+  EXPECT_EQ(said.idle_delay, 3ms);
+  EXPECT_TRUE(said.virtual_time);
+  EXPECT_EQ(said.delivery, plan_delivery::by_engine);
+  EXPECT_EQ(said.model_fingerprint, "a model");
+  EXPECT_EQ(said.order_checks, order_checks::fatal);
+}
+
 // -- simulated time -----------------------------------------------------------
 
 class GpuWorkerInSimulatedTime : public GpuWorker {

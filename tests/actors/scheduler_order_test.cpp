@@ -484,18 +484,21 @@ TEST(Order, a_truncated_request_flushes_stores_of_what_is_rewritten) {
 }
 
 TEST(Order, S6_a_truncated_request_stores_nothing_that_was_computed_before) {
-  auto sys = test_system{plain_options(), 3};
-  sys.add(P, 12);
-  sys.add(R, 12);
-  EXPECT_EQ(sys.step({{{P, 12, {{1, 2, 3}}}, {R, 12, {{4, 5, 6}}}}, {}}),
-            "S0{P#0<-1,P#1<-2,P#2<-3}"); // R waits for room (R5).
-  sys.raw_outputs({1, {{R, 12, 12}}});
-  sys.truncate(R, 4);
-  // Its text goes on in another way; of that nothing is computed yet.
-  sys.raw_extend({R, 1, {{"x", 1}, {"y", 1}}, {}, {}});
-  sys.raw_outputs({1, {{R, 12, 4}}});
-  sys.done(0);
-  EXPECT_EQ(sys.step(), "S1{R#0<-4}");
+  for (auto results_came : {false, true}) {
+    auto sys = test_system{plain_options(), 3};
+    sys.add(P, 12);
+    sys.add(R, 12);
+    EXPECT_EQ(sys.step({{{P, 12, {{1, 2, 3}}}, {R, 12, {{4, 5, 6}}}}, {}}),
+              "S0{P#0<-1,P#1<-2,P#2<-3}"); // R waits for room (R5).
+    if (results_came)
+      sys.raw_outputs({1, {{R, 12, 12}}});
+    sys.truncate(R, 4);
+    // Its text goes on in another way; of that nothing is computed yet.
+    sys.raw_extend({R, 1, {{"x", 1}, {"y", 1}}, {}, {}});
+    sys.raw_outputs({1, {{R, 12, 4}}});
+    sys.done(0);
+    EXPECT_EQ(sys.step(), "S1{R#0<-4}") << results_came;
+  }
 }
 
 } // namespace

@@ -33,7 +33,8 @@ bool from_text(const std::string& text, schedule& picks) {
     auto colon = '\0';
     auto pick = std::uint32_t{0};
     auto parts = std::istringstream{word};
-    if (!(parts >> at >> colon >> pick) || colon != ':' || !parts.eof()
+    if (word.find_first_not_of("0123456789:") != std::string::npos
+        || !(parts >> at >> colon >> pick) || colon != ':' || !parts.eof()
         || at >= longest)
       return false;
     if (picks.size() <= at)

@@ -31,9 +31,15 @@ public:
 
   std::size_t pick(const std::vector<choice>& open) override;
 
+  /// Each pick of the list could be made.
+  [[nodiscard]] bool all_applied() const noexcept {
+    return fit_ && at_ >= picks_.size();
+  }
+
 private:
   schedule picks_;
   std::size_t at_ = 0;
+  bool fit_ = true;
 };
 
 /// Chooses by a seed. Each seed has tastes of its own: it lets copies lag, or

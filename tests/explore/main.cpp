@@ -10,12 +10,16 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <charconv>
+#include <csignal>
 #include <cstdint>
 #include <exception>
 #include <iostream>
+#include <limits>
 #include <optional>
 #include <set>
 #include <string>
+#include <system_error>
 #include <unistd.h>
 #include <vector>
 
@@ -26,11 +30,12 @@ using namespace kvtide::explore;
 constexpr auto clean = 0;
 constexpr auto broken = 1;
 constexpr auto misused = 2;
+constexpr auto stopped = 130;
 
 struct arguments {
   std::vector<std::string> scenarios;
   std::uint64_t seed = 1;
-  std::string seeds;
+  std::optional<std::string> seeds;
   /// None, and an empty list, differ: the latter is the plain schedule.
   std::optional<std::string> choices;
   bool trace = false;
@@ -47,14 +52,36 @@ struct seed_range {
   std::uint64_t last = 1;
 };
 
+/// Decimal, and nothing else: CLI11 would take "010" for eight and "-1" for a
+/// large number.
+bool parse(const std::string& text, std::uint64_t& out) {
+  const auto* end = text.data() + text.size();
+  const auto [at, failure] = std::from_chars(text.data(), end, out);
+  return failure == std::errc{} && at == end;
+}
+
 /// "3..10"
 bool parse(const std::string& text, seed_range& out) {
   const auto dots = text.find("..");
-  if (dots == std::string::npos)
-    return false;
-  return CLI::detail::lexical_cast(text.substr(0, dots), out.first)
-      && CLI::detail::lexical_cast(text.substr(dots + 2), out.last)
-      && out.first <= out.last;
+  return dots != std::string::npos && parse(text.substr(0, dots), out.first)
+      && parse(text.substr(dots + 2), out.last) && out.first <= out.last;
+}
+
+/// Rewrites a number so that CLI11 reads what is written.
+std::string as_decimal(std::string& text) {
+  auto number = std::uint64_t{0};
+  if (!parse(text, number))
+    return "'" + text + "' is no whole number from 0 to "
+         + std::to_string(std::numeric_limits<std::uint64_t>::max());
+  text = std::to_string(number);
+  return {};
+}
+
+/// A run of many seeds ends with what it has found so far.
+volatile std::sig_atomic_t interrupted = 0;
+
+void interrupt(int) {
+  interrupted = 1;
 }
 
 void list_scenarios() {
@@ -128,7 +155,10 @@ int run_seeds(const std::vector<const scenario*>& which, seed_range seeds,
         ++violations;
         break; // The next ones would mostly be the same.
       }
-      if (seed == seeds.last)
+      if (interrupted != 0)
+        std::cout << "stopped at scenario " << what->name << " seed " << seed
+                  << '\n';
+      if (seed == seeds.last || interrupted != 0)
         break;
     }
     progress(how, "");
@@ -136,28 +166,35 @@ int run_seeds(const std::vector<const scenario*>& which, seed_range seeds,
               << " distinct=" << distinct.size() << std::endl;
     total += runs;
     distinct_total += distinct.size();
+    if (interrupted != 0)
+      break;
   }
   std::cout << "schedules=" << total << " distinct=" << distinct_total
             << " violations=" << violations
             << (violations > 0 ? ", each scenario stopped at its first" : "")
             << '\n';
-  return violations > 0 ? broken : clean;
+  if (violations > 0)
+    return broken;
+  return interrupted != 0 ? stopped : clean;
 }
 
 int search(const std::vector<const scenario*>& which, const arguments& how) {
-  auto failed = false;
+  auto total = std::size_t{0};
+  auto violations = std::size_t{0};
   for (const auto* what : which) {
     const auto result = search_all(*what, how.deviations, how.most_runs);
     std::cout << "scenario=" << what->name << " deviations<=" << how.deviations
               << " schedules=" << result.runs << " skipped=" << result.skipped
               << (result.complete ? " complete" : " not complete") << std::endl;
+    total += result.runs;
     if (!result.failing)
       continue;
-    failed = true;
+    ++violations;
     auto next = scripted_chooser{*result.failing};
     tell_failure(*what, run(*what, next), how.shrink_runs);
   }
-  return failed ? broken : clean;
+  std::cout << "schedules=" << total << " violations=" << violations << '\n';
+  return violations > 0 ? broken : clean;
 }
 
 int explore(const arguments& how) {
@@ -172,8 +209,10 @@ int explore(const arguments& how) {
         which.push_back(&x);
       continue;
     }
-    which.push_back(find_scenario(name));
-    if (which.back() == nullptr) {
+    const auto* found = find_scenario(name);
+    if (std::find(which.begin(), which.end(), found) == which.end())
+      which.push_back(found);
+    if (found == nullptr) {
       std::cerr << "kvtide-explore: there is no scenario '" << name
                 << "'; --list names them\n";
       return misused;
@@ -187,12 +226,14 @@ int explore(const arguments& how) {
   if (how.exhaustive)
     return search(which, how);
   auto seeds = seed_range{};
-  if (!how.seeds.empty()) {
-    if (!parse(how.seeds, seeds)) {
-      std::cerr << "kvtide-explore: --seeds is '" << how.seeds
+  if (how.seeds) {
+    if (!parse(*how.seeds, seeds)) {
+      std::cerr << "kvtide-explore: --seeds is '" << *how.seeds
                 << "'; write it as 1..1000\n";
       return misused;
     }
+    std::signal(SIGINT, interrupt);
+    std::signal(SIGTERM, interrupt);
     return run_seeds(which, seeds, how);
   }
   if (which.size() > 1) {
@@ -212,7 +253,13 @@ int explore(const arguments& how) {
     return misused;
   }
   auto next = scripted_chooser{picks};
-  return run_one(*which.front(), next, "by choices", how.trace, 0);
+  const auto status = run_one(*which.front(), next, "by choices", how.trace, 0);
+  if (status != clean || next.all_applied())
+    return status;
+  std::cerr << "kvtide-explore: some of the --choices name decisions or picks "
+               "that this schedule does not have; they are of another scenario "
+               "or of other sources\n";
+  return misused;
 }
 
 } // namespace
@@ -225,38 +272,63 @@ int main(int argc, char** argv) {
     "Runs kvtide with schedules of messages, copies, compute, time and deaths "
     "that a seed chooses, and says which rule they break.",
     "kvtide-explore"};
-  app.add_option("--scenario", how.scenarios,
-                 "what to run: a name of --list, or 'all'; may be repeated");
-  app.add_option("--seed", how.seed, "the seed of one run")
-    ->capture_default_str();
-  app.add_option("--seeds", how.seeds, "A..B: runs all seeds from A to B");
+  app.footer(
+    "Exits with 0 if no rule is broken, 1 if one is, 2 if the arguments "
+    "are wrong\nor the output cannot be written, 130 if it was "
+    "interrupted.");
+  app
+    .add_option("--scenario", how.scenarios,
+                "what to run: a name of --list, or 'all'; may be repeated")
+    ->allow_extra_args(false);
+  const auto number = CLI::Validator{as_decimal, "NUMBER", "number"};
+  auto* seed = app.add_option("--seed", how.seed, "the seed of one run")
+                 ->transform(number)
+                 ->capture_default_str();
   // CLI11 takes an empty text for no text, so its optional is of no use.
-  auto choices = std::string{};
-  const auto* chosen
-    = app.add_option("--choices", choices,
-                     "instead of a seed: the picks that differ from the plain "
-                     "schedule, as printed for a run that failed");
-  app.add_flag("--trace", how.trace, "print all events");
+  auto range = std::string{};
+  auto* seeds
+    = app.add_option("--seeds", range, "A..B: runs all seeds from A to B")
+        ->excludes(seed);
+  auto text = std::string{};
+  auto* choices
+    = app
+        .add_option("--choices", text,
+                    "instead of a seed: the picks that differ from the plain "
+                    "schedule, as printed for a run that failed")
+        ->excludes(seed, seeds);
+  auto* trace
+    = app.add_flag("--trace", how.trace, "print all events")->excludes(seeds);
   app.add_flag("--list", how.list, "name the scenarios");
-  app.add_flag("--exhaustive", how.exhaustive,
-               "instead of seeds: all schedules that deviate a few times from "
-               "the plain one");
+  app
+    .add_flag("--exhaustive", how.exhaustive,
+              "instead of seeds: all schedules that deviate a few times from "
+              "the plain one")
+    ->excludes(seed, seeds, choices, trace);
   app.add_option("--deviations", how.deviations, "how often, for --exhaustive")
+    ->transform(number)
     ->capture_default_str();
   app
     .add_option("--max-runs", how.most_runs,
                 "give up an exhaustive search after so many runs")
+    ->transform(number)
     ->capture_default_str();
   app
     .add_option("--shrink-runs", how.shrink_runs,
                 "runs to spend on shortening the choices of a failure")
+    ->transform(number)
     ->capture_default_str();
   app.add_flag("--no-progress", how.no_progress, "no progress on stderr");
   try {
     app.parse(argc, argv);
-    if (chosen->count() > 0)
-      how.choices = choices;
-    return explore(how);
+    if (choices->count() > 0)
+      how.choices = text;
+    if (seeds->count() > 0)
+      how.seeds = range;
+    const auto status = explore(how);
+    if (std::cout.flush())
+      return status;
+    std::cerr << "kvtide-explore: cannot write to standard output\n";
+    return misused;
   } catch (const CLI::ParseError& e) {
     const auto code = app.exit(e);
     return code == 0 ? clean : misused;

@@ -51,8 +51,9 @@ schedule shrink(const scenario& what, const schedule& picks,
     return seen.found && seen.found->rule == rule;
   };
   // Delta debugging (Zeller and Hildebrandt, 2002): halves, quarters, and so
-  // on are taken away.
-  for (auto size = left.size(); size > 0; size = size == 1 ? 0 : size / 2) {
+  // on are taken away; single ones until each of them is needed.
+  for (auto size = left.size(); size > 0;) {
+    const auto before_pass = left.size();
     for (std::size_t at = 0; at < left.size();) {
       auto fewer = left;
       const auto first = fewer.begin() + static_cast<std::ptrdiff_t>(at);
@@ -65,6 +66,10 @@ schedule shrink(const scenario& what, const schedule& picks,
       else
         at += size;
     }
+    if (size > 1)
+      size /= 2;
+    else if (left.size() == before_pass)
+      size = 0;
   }
   return made_of(left);
 }

@@ -22,14 +22,17 @@ import os
 import queue
 import random
 import re
+import signal
 import sys
+import threading
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
 from mutants import KINDS, mutants_of  # noqa: E402
-from scratch_tree import ScratchTree, run, say  # noqa: E402
+from scratch_tree import (  # noqa: E402
+    ScratchTree, at_least_one, interruptible, run, say)
 
 PLENTY = 95  # Percent that must be killed.
 SOURCES = ("core/*.cpp", "core/*.hpp", "actors/*.cpp", "actors/*.hpp")
@@ -157,6 +160,7 @@ class KnownKills:
                     digest.update(file.read())
         self.sources = digest.hexdigest()
         self.kills = {}
+        self.lock = threading.Lock()
         if use and os.path.exists(self.path):
             with open(self.path, encoding="utf-8") as file:
                 self.kills = json.load(file).get(self.sources, {})
@@ -170,9 +174,11 @@ class KnownKills:
     def add(self, mutant, killed_by):
         if not killed_by or killed_by.endswith("time limit"):
             return
-        self.kills[self.name(mutant)] = killed_by
-        with open(self.path, "w", encoding="utf-8") as file:
-            json.dump({self.sources: self.kills}, file)
+        with self.lock:
+            self.kills[self.name(mutant)] = killed_by
+            with open(self.path + ".new", "w", encoding="utf-8") as file:
+                json.dump({self.sources: self.kills}, file)
+            os.replace(self.path + ".new", self.path)
 
 
 def sample(pool, trees, arguments):
@@ -317,10 +323,11 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--count", type=int, default=60)
-    parser.add_argument("--jobs", type=int, default=1,
+    parser.add_argument("--count", type=at_least_one, default=60)
+    parser.add_argument("--jobs", type=at_least_one, default=1,
                         help="mutants at the same time, each in a copy of its own")
-    parser.add_argument("--build-jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--build-jobs", type=at_least_one,
+                        default=os.cpu_count())
     parser.add_argument("--keep-killed", action="store_true",
                         help="believe earlier kills of the same product sources")
     parser.add_argument("--list", action="store_true",
@@ -343,4 +350,5 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # "--list | head"
+    sys.exit(interruptible(main))

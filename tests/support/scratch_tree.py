@@ -1,5 +1,6 @@
 """A copy of the tracked files that scripts may break and build."""
 
+import argparse
 import os
 import shutil
 import signal
@@ -92,19 +93,56 @@ class ScratchTree:
         return os.path.join(self.folder, "bin", name)
 
 
+_running = set()  # Process groups.
+
+
+def stop_all():
+    """Ends whatever `run` has started, on any thread."""
+    for group in list(_running):
+        _kill(group)
+
+
+def interruptible(main):
+    """Calls `main`; an interrupt ends what it has started, in one line."""
+    try:
+        return main()
+    except KeyboardInterrupt:
+        stop_all()
+        say("interrupted; no table was written")
+        sys.stderr.flush()
+        os._exit(130)  # Threads may still wait for what was ended.
+
+
+def at_least_one(text):
+    """For argparse."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is no number from 1 on")
+    return int(text)
+
+
+def _kill(group):
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
 def run(command, limit, **how):
     """Runs a program for at most `limit` seconds, its output in one text."""
     # A session of its own: what it has started ends with it.
     process = subprocess.Popen(command, stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, text=True,
                                errors="replace", start_new_session=True, **how)
+    _running.add(process.pid)
     try:
         output, _ = process.communicate(timeout=limit)
         return Result(process.returncode, output)
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
+        _kill(process.pid)
         output, _ = process.communicate()
         return Result(process.returncode, output, timed_out=True)
     except BaseException:  # Such as an interrupt, which it did not get.
-        os.killpg(process.pid, signal.SIGKILL)
+        _kill(process.pid)
         raise
+    finally:
+        _running.discard(process.pid)
