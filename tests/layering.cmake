@@ -64,7 +64,7 @@ set(may_include_include "")
 set(may_include_messages core messages)
 set(may_include_tests ${folders})
 
-set(may_use_caf actors messages tests)
+set(may_use_caf actors bench messages tests)
 set(may_use_cuda gpu)
 
 function(check_file folder file)

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What does a step cost that decodes one token of every running request?
+//
+//   bench-step --benchmark_filter=requests:1024
+//
+// Times are microseconds, p50 and p99 of all steps:
+//   begin    from the call until rank 0 may compute: `begin_step` has left the
+//            scheduler, and a worker has answered it
+//   all      until every message of the step is handled
+//   floor    the same decisions by direct calls into core/, no messages
+// With threads:0 all actors run on the caller's thread, one message after the
+// other; else on so many threads of their own, with all wake-ups.
+
+#include "bench/actors_under_test.hpp"
+#include "bench/direct_calls.hpp"
+#include "bench/load.hpp"
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kvtide::bench {
+namespace {
+
+constexpr auto warm_up_steps = 32;
+constexpr auto steps = 1'000;
+
+/// @pre `values` is not empty
+double percentile(std::vector<double>& values, double part) {
+  const auto place = static_cast<std::ptrdiff_t>(
+    part * static_cast<double>(values.size() - 1));
+  std::nth_element(values.begin(), values.begin() + place, values.end());
+  return values[static_cast<std::size_t>(place)];
+}
+
+void report(benchmark::State& state, const std::string& name,
+            std::vector<double>& values) {
+  state.counters[name + "_p50"] = percentile(values, 0.5);
+  state.counters[name + "_p99"] = percentile(values, 0.99);
+}
+
+void through_actors(benchmark::State& state, const load_config& config,
+                    std::size_t threads) {
+  auto load = engine_load{config};
+  auto uut = actors_under_test{config, threads};
+  for (std::size_t i = 0; i < config.requests; ++i) {
+    auto next = load.arrive();
+    uut.send(msg::add{0, std::move(next.add)});
+    uut.send(msg::extend{0, std::move(next.keys)});
+    uut.step(std::move(next.prefill));
+  }
+  auto begin = std::vector<double>{};
+  auto all = std::vector<double>{};
+  auto crossings = std::size_t{0};
+  const auto decode = [&] {
+    auto next = load.decode();
+    for (auto& keys : next.keys)
+      uut.send(msg::extend{0, std::move(keys)});
+    uut.settle();
+    crossings += load.crossings();
+    return uut.step(std::move(next.step));
+  };
+  for (auto i = 0; i < warm_up_steps; ++i)
+    (void)decode();
+  crossings = 0;
+  for (auto _ : state) {
+    const auto took = decode();
+    begin.push_back(took.begin);
+    all.push_back(took.all);
+    state.SetIterationTime(took.all * 1e-6);
+  }
+  report(state, "begin", begin);
+  report(state, "all", all);
+  state.counters["crossings"]
+    = static_cast<double>(crossings) / static_cast<double>(all.size());
+}
+
+void directly(benchmark::State& state, const load_config& config) {
+  auto load = engine_load{config};
+  auto uut = direct_calls{config};
+  for (std::size_t i = 0; i < config.requests; ++i) {
+    const auto next = load.arrive();
+    uut.add(next.add);
+    uut.extend(next.keys);
+    uut.step(next.prefill);
+  }
+  auto all = std::vector<double>{};
+  const auto decode = [&] {
+    const auto next = load.decode();
+    for (const auto& keys : next.keys)
+      uut.extend(keys);
+    const auto start = std::chrono::steady_clock::now();
+    uut.step(next.step);
+    const auto end = std::chrono::steady_clock::now();
+    return std::chrono::duration<double, std::micro>{end - start}.count();
+  };
+  for (auto i = 0; i < warm_up_steps; ++i)
+    (void)decode();
+  for (auto _ : state) {
+    all.push_back(decode());
+    state.SetIterationTime(all.back() * 1e-6);
+  }
+  report(state, "floor", all);
+}
+
+std::string name_of(const load_config& config) {
+  auto out = "requests:" + std::to_string(config.requests)
+           + "/context:" + std::to_string(config.context)
+           + "/blocks_per_chunk:" + std::to_string(config.blocks_per_chunk)
+           + "/ranks:" + std::to_string(config.ranks);
+  if (config.sliding)
+    out += "/sliding";
+  if (config.rules == rule_set::reference)
+    out += "/reference";
+  return out;
+}
+
+void measure(const load_config& config) {
+  const auto add = [&](const std::string& how, auto fun) {
+    benchmark::RegisterBenchmark((name_of(config) + "/" + how).c_str(), fun)
+      ->UseManualTime()
+      ->Iterations(steps)
+      ->Unit(benchmark::kMicrosecond);
+  };
+  for (std::size_t threads : {0, 1, 2})
+    add("threads:" + std::to_string(threads), [=](benchmark::State& state) {
+      through_actors(state, config, threads);
+    });
+  add("direct", [=](benchmark::State& state) { directly(state, config); });
+}
+
+/// One thing differs from the middle of the field at a time.
+void measure_all() {
+  for (std::size_t requests : {16, 64, 256, 1'024, 4'096, 10'000})
+    for (std::uint32_t blocks : {1, 8})
+      measure({.requests = requests, .blocks_per_chunk = blocks});
+  for (token_count context : {1'024, 131'072})
+    measure({.context = context});
+  measure({.sliding = true});
+  measure({.requests = 256, .sliding = true});
+  measure({.ranks = 8});
+  measure({.rules = rule_set::reference});
+}
+
+} // namespace
+} // namespace kvtide::bench
+
+int main(int argc, char** argv) {
+  kvtide::bench::measure_all();
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv))
+    return 1;
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}
