@@ -8,8 +8,6 @@
 #include "actors/log.hpp"
 #include "actors/scheduler.hpp"
 
-#include <algorithm>
-#include <set>
 #include <utility>
 
 namespace kvtide {

@@ -4,11 +4,9 @@
 /// How jobs end.
 
 #include "actors/scheduler.hpp"
-#include "core/store_capability.hpp"
 
 #include <algorithm>
 #include <string>
-#include <tuple>
 #include <utility>
 
 namespace kvtide {

@@ -10,8 +10,9 @@ std::size_t scripted_chooser::pick(const std::vector<choice>& open) {
   const auto at = at_++;
   if (at >= picks_.size())
     return 0;
-  fit_ = fit_ && picks_[at] < open.size();
-  return picks_[at] < open.size() ? picks_[at] : 0;
+  const auto fits = picks_[at] < open.size();
+  fit_ = fit_ && fits;
+  return fits ? picks_[at] : 0;
 }
 
 random_chooser::random_chooser(std::uint64_t seed) : random_(seed) {

@@ -31,10 +31,11 @@ TEST(Choices, are_written_and_read) {
   EXPECT_FALSE(from_text("99999999999:1", picks));
 }
 
-TEST(Explorer, has_scenarios_with_names_of_their_own) {
+TEST(Explorer, has_at_least_twelve_scenarios_with_names_of_their_own) {
   auto names = std::set<std::string>{};
   for (const auto& x : all_scenarios())
     names.insert(x.name);
+  EXPECT_GE(names.size(), 12u);
   EXPECT_EQ(names.size(), all_scenarios().size());
 }
 

@@ -152,13 +152,7 @@ void world::start_rank(rank_id r) {
   rank.device = actors_.launch(device, device_options);
   enroll(rank.device, r, rank_role::device);
   watch(rank.device, "the device of rank " + std::to_string(r), r);
-  auto worker_options = gpu_worker_config{};
-  worker_options.rank = r;
-  worker_options.incarnation = rank.incarnation;
-  worker_options.rule = &core::rules_of(what_.opts.rules);
-  worker_options.job_deadline = what_.opts.job_deadline;
-  worker_options.idle_delay = what_.opts.idle_delay;
-  worker_options.delivery = what_.opts.delivery;
+  auto worker_options = worker_config_of(what_.opts, r, rank.incarnation);
   worker_options.on_breach = breach_listener();
   rank.worker = actors_.launch(gpu_worker, worker_options, rank.device,
                                caf::actor_cast<scheduler_worker_port>(rank.up),

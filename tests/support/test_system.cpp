@@ -5,7 +5,6 @@
 #include "actors/cache_manager.hpp"
 #include "actors/scheduler.hpp"
 #include "core/layout.hpp"
-#include "core/rules.hpp"
 #include "tests/support/actor_world.hpp"
 #include "tests/support/breach_ear.hpp"
 #include "tests/support/engine_book.hpp"
@@ -73,12 +72,8 @@ struct test_system::state {
   }
 
   [[nodiscard]] gpu_worker_config worker_config(rank_id rank) const {
-    auto out = gpu_worker_config{};
-    out.rank = rank;
-    out.rule = &core::rules_of(config.opts.rules);
-    out.job_deadline = config.opts.job_deadline;
+    auto out = worker_config_of(config.opts, rank, 1);
     out.idle_delay = config.worker_idle;
-    out.order_checks = config.opts.order_checks;
     out.on_breach = ear.listener();
     return out;
   }
