@@ -6,6 +6,7 @@
 #include "actors/gpu_worker.hpp"
 #include "actors/scheduler.hpp"
 #include "core/layout.hpp"
+#include "tests/support/instant_device.hpp"
 #include "tests/support/listen.hpp"
 
 #include <caf/actor_cast.hpp>
@@ -35,28 +36,6 @@ play_engine(engine_actor::stateful_pointer<neighbour_state>,
   return test::listen<engine_actor>(
     [=](const step_plan& x) { said->planned = x.step; },
     [=](const lookup_answer&) { ++said->lookups; });
-}
-
-device_actor::behavior_type
-play_device(device_actor::stateful_pointer<neighbour_state> self) {
-  const auto worker = [self] {
-    return caf::actor_cast<gpu_worker_actor>(self->current_sender());
-  };
-  return {
-    [=](const msg::register_memory&) {
-      self->send(worker(), msg::memory_registered{pool_slots, 1, {}});
-    },
-    [](const msg::unregister_memory&) {},
-    [=](const msg::submit_jobs& x) {
-      for (const auto& work : x.jobs)
-        self->send(worker(), msg::copy_done{work.id, true, 0, {}});
-    },
-    [=](const msg::make_fence& x) {
-      self->send(worker(), msg::fence_made{x.step, {}});
-    },
-    [](const msg::device_tick&) {},
-    [](const msg::device_woke&) {},
-  };
 }
 
 rank_side_actor::behavior_type
@@ -104,7 +83,9 @@ actors_under_test::actors_under_test(const load_config& config,
                               cache, engine);
   for (rank_id rank = 0; rank < opts.ranks; ++rank) {
     const auto side = keep(system_->spawn(play_rank, rank, notes_));
-    const auto dev = keep(system_->spawn(play_device));
+    const auto dev
+      = keep(system_->spawn(test::instant_device, pool_slots,
+                            static_cast<core::device_check*>(nullptr)));
     const auto worker = keep(
       system_->spawn(gpu_worker, worker_config_of(opts, rank, 1), dev,
                      caf::actor_cast<scheduler_worker_port>(scheduler_), side));

@@ -13,6 +13,7 @@
 #include "core/device_check.hpp"
 #include "core/layout.hpp"
 #include "tests/support/actor_fixture.hpp"
+#include "tests/support/instant_device.hpp"
 #include "tests/support/listen.hpp"
 
 #include <CLI/CLI.hpp>
@@ -65,34 +66,6 @@ play_engine(engine_actor::stateful_pointer<part_state>, engine_ear* ear) {
     [=](const lookup_answer& x) { ear->hits.push_back(x.hits.front()); },
     [=](const stats_answer& x) { ear->counters = x.values; },
     [=](const load_done& x) { ear->loaded.push_back(x.request); });
-}
-
-/// Ends every copy at once. Is told the facts that the real device is told.
-device_actor::behavior_type
-play_device(device_actor::stateful_pointer<part_state> self,
-            core::device_check* check) {
-  const auto worker = [self] {
-    return caf::actor_cast<gpu_worker_actor>(self->current_sender());
-  };
-  return {
-    [=](const msg::register_memory&) {
-      self->send(worker(), msg::memory_registered{1'024, 1, {}});
-    },
-    [](const msg::unregister_memory&) {},
-    [=](const msg::submit_jobs& x) {
-      if (check != nullptr)
-        check->submitted(x.jobs, x.computed);
-      for (const auto& work : x.jobs)
-        self->send(worker(), msg::copy_done{work.id, true, 0, {}});
-    },
-    [=](const msg::make_fence& x) {
-      if (check != nullptr)
-        check->fenced(x.step, x.jobs, x.skipped);
-      self->send(worker(), msg::fence_made{x.step, {}});
-    },
-    [](const msg::device_tick&) {},
-    [](const msg::device_woke&) {},
-  };
 }
 
 /// Compute of a step is enqueued as soon as it may be.
@@ -164,10 +137,11 @@ private:
     auto cfg = gpu_worker_config{};
     cfg.rank = rank;
     cfg.order_checks = opts.order_checks;
-    const auto worker
-      = world_.spawn(gpu_worker, cfg, world_.spawn(play_device, check),
-                     caf::actor_cast<scheduler_worker_port>(scheduler_),
-                     world_.spawn(play_rank));
+    const auto worker = world_.spawn(
+      gpu_worker, cfg,
+      world_.spawn(test::instant_device, std::uint64_t{1'024}, check),
+      caf::actor_cast<scheduler_worker_port>(scheduler_),
+      world_.spawn(play_rank));
     auto memory = kv_memory{};
     memory.rank = rank;
     world_.send(worker, msg::register_kv{std::move(memory)});
