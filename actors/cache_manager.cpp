@@ -16,7 +16,8 @@ void cache_manager_state::open(const msg::open_pool& x) {
   const auto& opts = config.opts;
   cache.emplace(core::cache::config{static_cast<std::size_t>(x.slots),
                                     opts.policy, opts.store_threshold,
-                                    opts.enable_prefix_caching},
+                                    opts.enable_prefix_caching,
+                                    opts.cache_events},
                 *config.shape, core::rules_of(opts.rules));
 }
 
@@ -29,13 +30,14 @@ void cache_manager_state::search(const msg::search& x) {
   self->send(sender(), std::move(out));
 }
 
-void cache_manager_state::prepare_stores(const msg::prepare_stores& x) {
+void cache_manager_state::prepare_stores(msg::prepare_stores& x) {
   for (const auto& keys : x.moved)
     cache->move_to_newest(keys); // R12
-  auto out = msg::stores_prepared{x.turn, cache->prepare_stores(x.offers)};
-  for (const auto& grant : out.grants)
+  auto grants = cache->prepare_stores(x.offers);
+  for (const auto& grant : grants)
     evicted_chunks += grant.evicted.size();
-  self->send(sender(), std::move(out));
+  self->send(sender(), msg::stores_prepared{x.turn, std::move(x.offers),
+                                            std::move(grants)});
 }
 
 void cache_manager_state::prepare_load(const msg::prepare_load& x) {
@@ -43,13 +45,27 @@ void cache_manager_state::prepare_load(const msg::prepare_load& x) {
                          x.turn, cache->prepare_load(x.keys, x.promise)});
 }
 
-void cache_manager_state::complete(const msg::complete_job& x) {
+void cache_manager_state::complete(const msg::complete_jobs& x) {
+  keys.clear();
+  for (const auto& work : x.jobs)
+    for (const auto& row : work.rows)
+      keys.push_back(row.key);
+  cache->expect(keys);
+  auto rest = std::span<const chunk_key>{keys};
+  for (const auto& work : x.jobs) {
+    complete(work, rest.first(work.rows.size()));
+    rest = rest.subspan(work.rows.size());
+  }
+}
+
+void cache_manager_state::complete(const msg::complete_job& x,
+                                   std::span<const chunk_key> done) {
   if (x.kind == job_kind::load) {
-    cache->complete_load(x.keys);
-    loaded_chunks += x.ok ? x.keys.size() : 0;
+    cache->complete_load(done);
+    loaded_chunks += x.ok ? done.size() : 0;
   } else {
-    auto outcome = cache->complete_store(x.keys, x.ok, x.still_copying);
-    stored_chunks += x.ok ? x.keys.size() : 0;
+    auto outcome = cache->complete_store(done, x.ok, x.still_copying);
+    stored_chunks += x.ok ? done.size() : 0;
     if (!x.ok)
       self->send(sender(),
                  msg::rolled_back{x.turn, std::move(outcome.skipped)});
@@ -99,9 +115,9 @@ cache_manager(cache_manager_actor::stateful_pointer<cache_manager_state> self,
   return {
     [&st](const msg::open_pool& x) { st.open(x); },
     [&st](const msg::search& x) { st.search(x); },
-    [&st](const msg::prepare_stores& x) { st.prepare_stores(x); },
+    [&st](msg::prepare_stores& x) { st.prepare_stores(x); },
     [&st](const msg::prepare_load& x) { st.prepare_load(x); },
-    [&st](const msg::complete_job& x) { st.complete(x); },
+    [&st](const msg::complete_jobs& x) { st.complete(x); },
     [&st](const msg::release_promise& x) {
       st.cache->release_promise(x.promise);
     },

@@ -15,6 +15,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
+#include <vector>
 
 namespace kvtide {
 
@@ -33,9 +35,11 @@ struct cache_manager_state {
 
   void open(const msg::open_pool& x);
   void search(const msg::search& x);
-  void prepare_stores(const msg::prepare_stores& x);
+  void prepare_stores(msg::prepare_stores& x);
   void prepare_load(const msg::prepare_load& x);
-  void complete(const msg::complete_job& x);
+  void complete(const msg::complete_jobs& x);
+  /// @param done the keys of its rows
+  void complete(const msg::complete_job& x, std::span<const chunk_key> done);
   void drain_events(const msg::drain_events& x);
   void report(const msg::get_pool_report& x);
   void lookup_keys(const msg::lookup_keys& x);
@@ -51,6 +55,8 @@ struct cache_manager_state {
   cache_manager_config config;
   /// Without slots until `open_pool`.
   std::optional<core::cache> cache;
+  /// Of the jobs at hand; kept for their room.
+  std::vector<chunk_key> keys;
   std::uint64_t evicted_chunks = 0;
   std::uint64_t stored_chunks = 0;
   std::uint64_t loaded_chunks = 0;

@@ -128,14 +128,18 @@ void device_state::start(const job& what, const msg::submit_jobs& req) {
 }
 
 void device_state::fail(job_id id, std::string text) {
-  self->send(worker, msg::copy_done{id, false, 0, std::move(text)});
+  self->send(worker, msg::copies_done{{{id, false, 0, std::move(text)}}});
 }
 
 void device_state::announce() {
   engine->poll(done, fences);
+  auto ended = msg::copies_done{};
+  ended.jobs.reserve(done.size());
   for (auto& x : done)
-    self->send(worker, msg::copy_done{x.job, x.result == gpu::copy_result::done,
-                                      x.first_failed_row, std::move(x.text)});
+    ended.jobs.push_back({x.job, x.result == gpu::copy_result::done,
+                          x.first_failed_row, std::move(x.text)});
+  if (!ended.jobs.empty())
+    self->send(worker, std::move(ended));
   for (const auto step : fences)
     self->send(worker, msg::fence_made{step, {}});
   done.clear();

@@ -236,7 +236,13 @@ void gpu_worker_state::memory_unregistered() {
   quit_if_over();
 }
 
-void gpu_worker_state::copy_done(const msg::copy_done& x) {
+void gpu_worker_state::copies_done(const msg::copies_done& x) {
+  for (const auto& one : x.jobs)
+    copy_ended(one);
+  quit_if_over();
+}
+
+void gpu_worker_state::copy_ended(const msg::copy_done& x) {
   switch (ledger.end(x.job)) {
     case core::transfer_ledger::ending::unknown:
       order.breach(core::order_rule::s9, "a job ended that is not in flight",
@@ -256,7 +262,6 @@ void gpu_worker_state::copy_done(const msg::copy_done& x) {
       report(x.job, job_status::failed, x.first_failed_row);
       break;
   }
-  quit_if_over();
 }
 
 void gpu_worker_state::fence_made(const msg::fence_made& answer) {
@@ -524,8 +529,13 @@ void gpu_worker_state::report(job_id job, job_status status, std::uint32_t row,
                               bool again) {
   if (status != job_status::drained)
     outcomes.note(job, {status, row});
-  self->send(scheduler, msg::transfer_done{job, config.rank, config.incarnation,
-                                           status, row, again});
+  unsent.reports.push_back(
+    {job, config.rank, config.incarnation, status, row, again});
+}
+
+void gpu_worker_state::send_reports() {
+  if (!unsent.reports.empty())
+    self->send(scheduler, std::exchange(unsent, {}));
 }
 
 void gpu_worker_state::say_ready(fence wait_for) {
@@ -582,11 +592,17 @@ void gpu_worker_state::tick_device() {
 
 void gpu_worker_state::finish_tick(nanoseconds_t device_due) {
   target.reset();
+  send_reports(); // What ended until then is known by then.
   self->send(scheduler, msg::ticked{config.rank, config.incarnation,
                                     std::min(next_due(), device_due)});
 }
 
 // -- helpers: errors ----------------------------------------------------------
+
+void gpu_worker_state::over() {
+  send_reports();
+  check_rest();
+}
 
 void gpu_worker_state::check_rest() {
   if (!checks || config.virtual_time || !ended || deferred.empty())
@@ -638,24 +654,29 @@ gpu_worker(gpu_worker_actor::stateful_pointer<gpu_worker_state> self,
   st.now = st.config.start_time;
   self->monitor(st.device);
   self->monitor(st.scheduler);
-  self->set_down_handler([&st](caf::down_msg& down) { st.on_down(down); });
+  self->set_down_handler(
+    [&st](caf::down_msg& down) { st.on_down(down), st.over(); });
   return {
-    [&st](const msg::begin_step& x) { st.begin_step(x), st.check_rest(); },
-    [&st](const msg::stores& x) { st.stores(x), st.check_rest(); },
-    [&st](const msg::tick& x) { st.tick(x); },
-    [&st](const msg::report_again& x) { st.report_again(x); },
-    [&st](const msg::register_kv& x) { st.register_kv(x); },
-    [&st](const msg::unregister_kv&) { st.unregister_kv(); },
-    [&st](const msg::await_step& x) { st.await_step(x), st.check_rest(); },
-    [&st](const msg::end_step& x) { st.end_step(x), st.check_rest(); },
-    [&st](const msg::get_rank_stats&) { st.get_stats(); },
-    [&st](const msg::memory_registered& x) { st.memory_registered(x); },
-    [&st](const msg::memory_unregistered&) { st.memory_unregistered(); },
-    [&st](const msg::copy_done& x) { st.copy_done(x); },
-    [&st](const msg::fence_made& x) { st.fence_made(x); },
-    [&st](const msg::device_ticked& x) { st.device_ticked(x); },
+    [&st](const msg::begin_step& x) { st.begin_step(x), st.over(); },
+    [&st](const msg::stores& x) { st.stores(x), st.over(); },
+    [&st](const msg::tick& x) { st.tick(x), st.over(); },
+    [&st](const msg::report_again& x) { st.report_again(x), st.over(); },
+    [&st](const msg::register_kv& x) { st.register_kv(x), st.over(); },
+    [&st](const msg::unregister_kv&) { st.unregister_kv(), st.over(); },
+    [&st](const msg::await_step& x) { st.await_step(x), st.over(); },
+    [&st](const msg::end_step& x) { st.end_step(x), st.over(); },
+    [&st](const msg::get_rank_stats&) { st.get_stats(), st.over(); },
+    [&st](const msg::memory_registered& x) {
+      st.memory_registered(x), st.over();
+    },
+    [&st](const msg::memory_unregistered&) {
+      st.memory_unregistered(), st.over();
+    },
+    [&st](const msg::copies_done& x) { st.copies_done(x), st.over(); },
+    [&st](const msg::fence_made& x) { st.fence_made(x), st.over(); },
+    [&st](const msg::device_ticked& x) { st.device_ticked(x), st.over(); },
     [&st](const msg::device_breach& x) { st.order.count(x.rule); },
-    [&st](const msg::timer&) { st.timer(), st.check_rest(); },
+    [&st](const msg::timer&) { st.timer(), st.over(); },
   };
 }
 

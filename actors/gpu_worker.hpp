@@ -102,7 +102,7 @@ struct gpu_worker_state {
 
   void memory_unregistered();
 
-  void copy_done(const msg::copy_done& report);
+  void copies_done(const msg::copies_done& x);
 
   void fence_made(const msg::fence_made& answer);
 
@@ -173,8 +173,13 @@ struct gpu_worker_state {
   /// Ends a job that the device never hears of.
   void skip(job_id job, job_status status);
 
+  void copy_ended(const msg::copy_done& x);
+
+  /// Goes out with `send_reports`.
   void report(job_id job, job_status status, std::uint32_t row = 0,
               bool again = false);
+
+  void send_reports();
 
   void say_ready(fence wait_for);
 
@@ -199,6 +204,9 @@ struct gpu_worker_state {
   void finish_tick(nanoseconds_t device_due);
 
   // -- helpers: errors --------------------------------------------------------
+
+  /// Ends every message: sends what it had to report.
+  void over();
 
   /// Checks what must hold between two messages (S13).
   void check_rest();
@@ -256,6 +264,8 @@ struct gpu_worker_state {
   core::transfer_ledger ledger{0};
   /// The highest job that was ended without the device.
   std::optional<job_id> skipped;
+  /// What the present message led to so far.
+  msg::transfers_done unsent;
   /// What was reported, in case a report is lost.
   core::outcome_log outcomes;
 

@@ -2,40 +2,31 @@
 
 #include "actors/request.hpp"
 
+#include "core/load_plan.hpp"
+#include "core/store_plan.hpp"
+
 #include <utility>
 
 namespace kvtide {
 
 // -- message handlers ---------------------------------------------------------
 
-void request_state::prepare_search(msg::prepare_search& x) {
-  book->apply(x.update);
-  self->send(scheduler, msg::search_keys{x.turn, id, book->views()});
+void request_state::plan_store(const msg::plan_store& x) {
+  tables.apply(x.update);
+  self->send(
+    scheduler,
+    msg::store_offer{x.turn, config.request,
+                     core::plan_store(*config.shape, *config.rule,
+                                      {config.prompt_tokens, x.keys, tables},
+                                      x.wanted, x.next)});
 }
 
-void request_state::plan_store(msg::plan_store& x) {
-  book->apply(x.update);
-  auto plan = book->plan_store(x.wanted, x.next);
-  auto out = msg::store_offer{};
-  out.turn = x.turn;
-  out.offer.request = id;
-  out.offer.candidates = std::move(plan.candidates);
-  out.offer.keys = book->views();
-  out.blocks = std::move(plan.blocks);
-  out.storable = std::move(plan.storable);
-  self->send(scheduler, std::move(out));
-}
-
-void request_state::plan_load(msg::plan_load& x) {
-  book->apply(x.update);
-  auto plan = book->plan_load(x.total, x.blocks, x.hashed);
-  self->send(scheduler, msg::load_offer{x.turn, id, std::move(plan.rows),
-                                        std::move(plan.first_block)});
-}
-
-void request_state::shrink(msg::shrink& x) {
-  book->apply(x.update);
-  book->truncate(x.tokens);
+void request_state::plan_load(const msg::plan_load& x) {
+  tables.apply(x.update);
+  self->send(scheduler,
+             msg::load_offer{x.turn, config.request,
+                             core::plan_load(*config.shape, x.keys, x.total,
+                                             x.blocks, x.hashed)});
 }
 
 // -- behavior -----------------------------------------------------------------
@@ -45,15 +36,13 @@ request(request_actor::stateful_pointer<request_state> self,
         request_config config, scheduler_request_port scheduler) {
   auto& st = self->state;
   st.self = self;
-  st.id = config.request;
+  st.config = std::move(config);
   st.scheduler = std::move(scheduler);
-  st.book.emplace(std::move(config.shape), *config.rule, config.prompt_tokens);
+  st.tables = core::block_tables{st.config.shape->groups.size()};
   return {
-    [&st](msg::prepare_search& x) { st.prepare_search(x); },
-    [&st](msg::plan_store& x) { st.plan_store(x); },
-    [&st](msg::plan_load& x) { st.plan_load(x); },
-    [&st](msg::shrink& x) { st.shrink(x); },
-    [self](msg::retire&) { self->quit(); },
+    [&st](const msg::plan_store& x) { st.plan_store(x); },
+    [&st](const msg::plan_load& x) { st.plan_load(x); },
+    [self](const msg::retire&) { self->quit(); },
   };
 }
 

@@ -2,8 +2,8 @@
 
 #pragma once
 
+#include "core/block_tables.hpp"
 #include "core/layout.hpp"
-#include "core/request_book.hpp"
 #include "core/rules.hpp"
 #include "messages/request.hpp"
 #include "messages/scheduler.hpp"
@@ -12,7 +12,6 @@
 #include <caf/typed_event_based_actor.hpp>
 
 #include <memory>
-#include <optional>
 
 namespace kvtide {
 
@@ -25,24 +24,22 @@ struct request_config {
   token_count prompt_tokens = 0;
 };
 
-/// State of a request: its chunk keys and its block tables. Touched by one
-/// thread at a time, as CAF runs one message of an actor after the other.
+/// State of a request: its block tables. Touched by one thread at a time, as
+/// CAF runs one message of an actor after the other.
 struct request_state {
   static inline const char* name = "request";
 
   // -- message handlers -------------------------------------------------------
 
-  void prepare_search(msg::prepare_search& x);
-  void plan_store(msg::plan_store& x);
-  void plan_load(msg::plan_load& x);
-  void shrink(msg::shrink& x);
+  void plan_store(const msg::plan_store& x);
+  void plan_load(const msg::plan_load& x);
 
   // -- members ----------------------------------------------------------------
 
   request_actor::pointer self = nullptr;
-  request_id id = 0;
+  request_config config;
   scheduler_request_port scheduler;
-  std::optional<core::request_book> book; // Set before the first message.
+  core::block_tables tables{0};
 };
 
 /// Keeps what only this request needs, and says what it could store or load;

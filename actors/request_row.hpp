@@ -4,14 +4,17 @@
 
 #include "kvtide/ids.hpp"
 
-#include "core/key_list.hpp"
-#include "core/request_update.hpp"
+#include "core/block_tables.hpp"
+#include "core/layout.hpp"
+#include "core/request_keys.hpp"
 #include "core/store_intent.hpp"
+#include "core/table_update.hpp"
 #include "messages/request.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -19,39 +22,58 @@ namespace kvtide {
 
 /// What the scheduler keeps of one tracked request: the numbers that each step
 /// compares, so that a request which crosses no boundary costs no message.
-struct request_row {
-  /// Null if it died: the request then neither loads nor stores.
-  request_actor actor;
+struct alignas(64) request_row {
+  explicit request_row(const std::shared_ptr<const core::layout>& shape)
+    : keys(shape), open_blocks(shape->groups.size()),
+      sliding(shape->groups.size()), next(shape->groups.size(), 0) {
+    // nop
+  }
+
+  // -- what every step looks at -----------------------------------------------
 
   /// The latest view: progress, ending, caps. `scheduled` is what the last
   /// step that named the request computes.
   core::store_wish wish;
-  /// Never load.
-  bool no_read = false;
+  /// Fewer wanted tokens than this: nothing to store.
+  token_count boundary = 0;
+  /// The turn of the last step that named it: none names it twice (R10).
+  msg::turn_id named_in = 0;
+  /// Jobs in flight: one load, or any number of stores.
+  std::vector<job_id> jobs;
 
-  /// Gathered for the request's next message.
-  core::request_update update;
-  /// Hashes received so far, those in `update` included.
-  std::uint64_t hashes = 0;
+  // -- what it has and may store ----------------------------------------------
+
+  /// Null if it died: the request then neither loads nor stores.
+  request_actor actor;
+  /// All chunk keys of the request.
+  core::request_keys keys;
+  /// Gathered for the request actor's next message.
+  core::table_update update;
+  /// Block tables without the blocks before `next`.
+  core::block_tables open_blocks;
   /// Its block tables came whole since they were emptied last: what is new
   /// belongs behind them.
   bool has_table = false;
   /// Block tables of the sliding groups as they stand in the index; empty for
   /// the others.
   std::vector<std::vector<block_id>> sliding;
-
   /// Per group: first chunk not yet considered stored.
   std::vector<std::size_t> next;
-  /// Fewer wanted tokens than this: nothing to store.
-  token_count boundary = 0;
+  /// The turn of the last step that asks what it has to store, and its place
+  /// among those that are asked.
+  msg::turn_id asked_in = 0;
+  std::size_t place = 0;
   /// Waits for room in the pool (R5).
   bool refused = false;
   /// Retries per group and chunk after failed stores (R8).
   std::map<std::pair<group_id, std::size_t>, std::uint32_t> retries;
+  /// A step has planned its tail (S2).
+  bool closed = false;
 
-  /// Jobs in flight: one load, or any number of stores.
-  std::vector<job_id> jobs;
+  // -- its admission ----------------------------------------------------------
 
+  /// Never load.
+  bool no_read = false;
   /// Tokens on the device at the last answered lookup.
   token_count local = 0;
   /// `local` plus what that lookup found.
@@ -62,11 +84,6 @@ struct request_row {
   std::uint32_t deferrals = 0;
   /// This admission's access was made (R12).
   bool accessed = false;
-
-  /// A step has planned its tail (S2).
-  bool closed = false;
-  /// All keys, from the end of the request on (R12).
-  std::vector<core::key_view> final_keys;
 };
 
 } // namespace kvtide

@@ -28,11 +28,6 @@ scheduler_state::~scheduler_state() {
 
 // -- the queue ----------------------------------------------------------------
 
-void scheduler_state::push(scheduler_item item) {
-  queue.push_back(std::move(item));
-  pump();
-}
-
 void scheduler_state::push_front(std::vector<scheduler_item> items) {
   queue.insert(queue.begin(), std::make_move_iterator(items.begin()),
                std::make_move_iterator(items.end()));
@@ -43,15 +38,20 @@ void scheduler_state::pump() {
     return; // A handler further up goes on.
   pumping = true;
   while (std::holds_alternative<std::monostate>(phase)) {
-    check_rest();
-    if (queue.empty())
+    if (checks)
+      checks->lives.item_over();
+    if (queue.empty()) {
+      if (checks && !finishing.empty())
+        check_rest();
       break;
+    }
     auto item = std::move(queue.front());
     queue.pop_front();
     turn += 1;
     std::visit([this](auto& x) { start(x); }, item);
   }
   pumping = false;
+  send_completions();
 }
 
 void scheduler_state::done() {
@@ -61,11 +61,7 @@ void scheduler_state::done() {
 }
 
 void scheduler_state::check_rest() {
-  if (!checks)
-    return;
-  checks->lives.item_over();
-  if (finishing.empty() || !queue.empty()
-      || opts.delivery != plan_delivery::direct)
+  if (opts.delivery != plan_delivery::direct)
     return;
   const auto moment = clock_now();
   const auto is_due
@@ -132,6 +128,7 @@ void scheduler_state::empty_tables(request_id id, request_row& row) {
   row.update.empty_tables = true;
   row.update.appended.clear();
   row.update.cleared.clear();
+  row.open_blocks.empty();
   row.has_table = false;
   if (std::exchange(row.refused, false)) // R5: only who has blocks waits.
     refused.erase(std::remove(refused.begin(), refused.end(), id),
@@ -184,7 +181,7 @@ std::vector<core::key_view> scheduler_state::last_keys(const request_row* row,
                                                        job_id ending) const {
   const auto last = row != nullptr && row->closed && row->jobs.size() == 1
                  && row->jobs.front() == ending;
-  return last ? row->final_keys : std::vector<core::key_view>{};
+  return last && row->actor ? row->keys.views() : std::vector<core::key_view>{};
 }
 
 // -- behavior -----------------------------------------------------------------
@@ -232,10 +229,9 @@ scheduler(scheduler_actor::stateful_pointer<scheduler_state> self,
       st.push(rank_joined{
         x, caf::actor_cast<gpu_worker_actor>(st.self->current_sender())});
     },
-    [&st](msg::transfer_done& x) { st.on_transfer(x); },
+    [&st](msg::transfers_done& x) { st.on(x); },
     [&st](msg::ticked& x) { st.on(x); },
     // From requests.
-    [&st](msg::search_keys& x) { st.on(x); },
     [&st](msg::store_offer& x) { st.on(x); },
     [&st](msg::load_offer& x) { st.on(x); },
     // From the cache manager.

@@ -35,6 +35,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -81,12 +82,26 @@ struct scheduler_state {
 
   // -- the queue (scheduler.cpp) ----------------------------------------------
 
-  void push(scheduler_item item);
+  /// Starts `x` at once if nothing is in progress.
+  template <class Item>
+  void push(Item x) {
+    if (pumping || !std::holds_alternative<std::monostate>(phase)) {
+      queue.push_back(std::move(x));
+      return; // Its turn comes.
+    }
+    pumping = true;
+    turn += 1;
+    start(x);
+    pumping = false;
+    pump();
+  }
   void push_front(std::vector<scheduler_item> items);
   void pump();
   /// Ends the item in progress.
   void done();
-  /// Checks what must hold while no item is in progress (S2, S13).
+  /// Checks what must hold when nothing is left to do but to wait for a step
+  /// (S13).
+  /// @pre a finish waits
   void check_rest();
   /// Takes a call of the engine into the queue.
   template <class Call>
@@ -135,7 +150,6 @@ struct scheduler_state {
   void start(msg::take_events& x);
   void start(msg::shutdown& x);
 
-  void on(msg::search_keys& x);
   void on(msg::search_result& x);
   void on(msg::load_offer& x);
   void on(msg::load_prepared& x);
@@ -143,8 +157,6 @@ struct scheduler_state {
   void on(const msg::pool_report& x);
 
   void answer_lookup(lookup_phase& now);
-  /// @returns false if none of its questions is open
-  [[nodiscard]] bool take_keys(lookup_phase& now, msg::search_keys& x);
 
   // -- a step (scheduler_step.cpp) --------------------------------------------
 
@@ -154,26 +166,35 @@ struct scheduler_state {
   void on(msg::store_offer& x);
   void on(msg::stores_prepared& x);
 
-  void ignore_unusable(step_call& call);
-  [[nodiscard]] bool usable(const step_row& row);
+  void ignore_unusable(std::vector<request_id>& preempted);
+  void ignore_unusable(std::vector<finish_call>& tails);
+  /// @returns whether this step named it before
+  [[nodiscard]] bool is_named_again(request_id id, request_row& row);
+  void take_progress(const std::vector<step_row>& said);
+  [[nodiscard]] bool usable(const step_row& row, request_row* known);
   [[nodiscard]] std::vector<request_id>
   take_tails(const std::vector<finish_call>& tails);
-  void take_tables(const step_call& call);
-  void take_row(const step_row& row);
+  void take_tables(const std::vector<request_id>& preempted);
+  void take_blocks(const step_row& row, request_row& known);
   void clear_stale_blocks();
   void expire_promises();
   [[nodiscard]] std::set<job_id>
   find_flushes(const std::vector<request_id>& preempted) const;
-  void invite_all(step_phase& now, const step_call& call);
+  void invite_all(step_phase& now, const std::vector<request_id>& preempted);
   void invite_finished(step_phase& now);
-  void invite(step_phase& now, request_id id, bool offers, bool moves);
+  void invite(step_phase& now, request_id id, request_row& row);
   void invite_refused(step_phase& now);
+  void move_keys(step_phase& now, const request_row& row);
   void ask_participants(step_phase& now);
-  void leave_out_given_up(msg::store_offer& answer);
+  [[nodiscard]] bool completes_one_chunk(const request_row& row,
+                                         token_count wanted) const;
+  void leave_out_given_up(const request_row& row, core::store_plan& plan) const;
   void ask_pool(step_phase& now);
   void settle_offer(step_phase& now, step_phase::participant& who,
-                    core::store_grant& grant);
+                    std::span<core::store_candidate> candidates,
+                    const core::store_grant& grant);
   void make_store(step_phase& now, step_phase::participant& who,
+                  std::span<core::store_candidate> candidates,
                   const core::store_grant& grant);
   void end_step(step_phase& now);
   void send_begin_step(const step_phase& now, std::vector<job> flushed_stores);
@@ -205,8 +226,8 @@ struct scheduler_state {
   void start(presumed_report& x);
   void take_report(const msg::transfer_done& x);
 
+  void on(msg::transfers_done& x);
   void on(msg::rolled_back& x);
-  void on_transfer(msg::transfer_done& x);
 
   void settle(core::tracked_job& entry);
   void settle_store(core::tracked_job& entry);
@@ -282,12 +303,26 @@ struct scheduler_state {
   /// what came before it.
   template <class T>
   void tell_cache(T x) {
+    send_completions();
     if (cache)
       self->send(cache, std::move(x));
+  }
+  /// Waits for others, until something else is to be said to the cache manager
+  /// or the scheduler comes to rest.
+  void tell_cache(msg::complete_job x) {
+    completions.jobs.push_back(std::move(x));
+  }
+  void send_completions() {
+    if (completions.jobs.empty())
+      return;
+    auto out = std::exchange(completions, {});
+    if (cache)
+      self->send(cache, std::move(out));
   }
   /// For what is answered. To be called last: the answer may end the phase.
   template <class T>
   void ask_cache(T x) {
+    send_completions();
     cache_asked = true;
     cache_losses_in_a_row = 0;
     if (cache)
@@ -318,6 +353,8 @@ struct scheduler_state {
   /// The item in progress waits for it.
   bool cache_asked = false;
   std::uint32_t cache_losses_in_a_row = 0;
+  /// Not sent yet.
+  msg::complete_jobs completions;
   engine_actor engine;
 
   std::deque<scheduler_item> queue;
@@ -337,6 +374,17 @@ struct scheduler_state {
     device_gone copies;
   };
   std::vector<orphan> orphans;
+
+  /// The rows of the step at hand; kept for their room.
+  struct {
+    using row = std::pair<const step_row*, request_row*>;
+    /// One per row; null if it is not tracked.
+    std::vector<request_row*> known;
+    /// Those that begin, resume, or have new blocks.
+    std::vector<row> changed;
+    /// Those that may have something to store.
+    std::vector<row> crossing;
+  } progress;
 
   /// The last step; zero before the first.
   step_id last_step = 0;

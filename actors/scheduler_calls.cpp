@@ -9,6 +9,7 @@
 #include <caf/actor_cast.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <string>
 #include <utility>
 
@@ -56,15 +57,13 @@ void scheduler_state::start(msg::add& x) {
                 name_of(call.request)
                   + " is still tracked; use another id, or wait until its "
                     "last job has ended");
-  auto row = std::make_unique<request_row>();
+  auto row = std::make_unique<request_row>(shape);
   row->wish.prompt = call.prompt_tokens;
   row->wish.known = call.known_tokens;
   row->wish.cap = call.cap;
   row->wish.prompt_only = call.prompt_only || opts.offload_prompt_only;
   row->wish.no_store = call.no_store;
   row->no_read = call.no_read;
-  row->next.assign(shape->groups.size(), 0);
-  row->sliding.resize(shape->groups.size());
   row->actor = self->spawn(
     request, request_config{call.request, shape, rule, call.prompt_tokens},
     caf::actor_cast<scheduler_request_port>(self));
@@ -80,10 +79,10 @@ void scheduler_state::start(msg::extend& x) {
   if (row == nullptr)
     return fail(x.ticket, x.call.request, ec::unknown_request,
                 name_of(x.call.request) + " is not tracked; add it first");
-  if (x.call.first != row->hashes)
+  if (x.call.first != row->keys.hashes())
     return fail(x.ticket, x.call.request, ec::out_of_order,
                 name_of(x.call.request) + ": hashes up to "
-                  + std::to_string(row->hashes)
+                  + std::to_string(row->keys.hashes())
                   + " are known; send the next ones from there");
   const auto empty
     = std::any_of(x.call.hashes.begin(), x.call.hashes.end(),
@@ -96,19 +95,8 @@ void scheduler_state::start(msg::extend& x) {
                 name_of(x.call.request)
                   + ": a prefix hash must not be empty, and token_ids must be "
                     "empty or name every token that the hashes cover");
-  row->hashes += x.call.hashes.size();
-  if (!row->actor)
-    return; // Nobody keeps them.
-  auto& update = row->update;
-  // Behind hashes without ids, ids would be taken for those of other tokens.
-  if (update.token_ids.size()
-      == update.hashes.size() * static_cast<std::size_t>(shape->hash_tokens))
-    update.token_ids.insert(update.token_ids.end(), x.call.token_ids.begin(),
-                            x.call.token_ids.end());
-  update.hashes.insert(update.hashes.end(), x.call.hashes.begin(),
-                       x.call.hashes.end());
-  if (x.call.first == 0)
-    update.parent = x.call.parent;
+  row->keys.append(x.call.hashes, x.call.token_ids,
+                   x.call.first == 0 ? x.call.parent : prefix_hash{});
 }
 
 void scheduler_state::start(msg::outputs& x) {
@@ -143,8 +131,7 @@ void scheduler_state::start(msg::truncate& x) {
   wish.known = tokens;
   wish.computed = std::min(wish.computed, tokens);
   wish.scheduled = 0;
-  row->hashes = std::min(
-    row->hashes, static_cast<std::uint64_t>(tokens / shape->hash_tokens));
+  row->keys.truncate(tokens);
   for (std::size_t g = 0; g < row->next.size(); ++g)
     row->next[g] = std::min(
       row->next[g],
@@ -168,8 +155,6 @@ void scheduler_state::start(msg::truncate& x) {
           [&](const job_row& r) { return rewritten(r.key.group, r.chunk); }))
       leftover_flush.insert(id);
   }
-  if (row->actor)
-    self->send(row->actor, msg::shrink{std::exchange(row->update, {}), tokens});
 }
 
 void scheduler_state::start(msg::finish& x) {
@@ -251,8 +236,9 @@ void scheduler_state::start(msg::lookup& x) {
   }
   auto lookup = lookup_phase{};
   lookup.ticket = x.ticket;
-  lookup.rows = std::move(x.rows);
-  for (const auto& query : lookup.rows) {
+  lookup.hits.reserve(x.rows.size());
+  auto queries = std::vector<core::search_query>{};
+  for (const auto& query : x.rows) {
     auto& row = *find(query.request);
     auto hit = lookup_hit{};
     hit.request = query.request;
@@ -274,48 +260,25 @@ void scheduler_state::start(msg::lookup& x) {
         = rule->bounded_deferral && row.deferrals >= opts.max_deferrals; // R7
       ask.touch = !rule->recency_per_admission || !row.accessed;         // R12
       ask.promise = ++last_promise;
+      ask.keys = row.keys.views();
       lookup.searched.push_back(lookup.hits.size());
       lookup.promises.push_back(ask.promise);
-      lookup.queries.push_back(std::move(ask));
-      self->send(row.actor,
-                 msg::prepare_search{turn, std::exchange(row.update, {})});
+      queries.push_back(std::move(ask));
     }
     lookup.hits.push_back(hit);
   }
-  lookup.missing = lookup.searched.size();
-  lookup.answered.resize(lookup.missing);
   auto& current = phase.emplace<lookup_phase>(std::move(lookup));
-  if (current.missing == 0)
+  if (queries.empty())
     answer_lookup(current);
-}
-
-void scheduler_state::on(msg::search_keys& x) {
-  auto* lookup = in_phase<lookup_phase>(x.turn, "search_keys");
-  if (lookup == nullptr)
-    return;
-  if (!take_keys(*lookup, x))
-    return unasked(x.turn, "a second search_keys");
-  if (--lookup->missing == 0)
-    ask_cache(msg::search{turn, std::move(lookup->queries)});
-}
-
-bool scheduler_state::take_keys(lookup_phase& lookup, msg::search_keys& x) {
-  for (std::size_t i = 0; i < lookup.searched.size(); ++i) {
-    if (lookup.rows[lookup.searched[i]].request != x.request
-        || lookup.answered[i])
-      continue;
-    lookup.answered[i] = true;
-    lookup.queries[i].keys = std::move(x.keys);
-    return true;
-  }
-  return false;
+  else
+    ask_cache(msg::search{turn, std::move(queries)});
 }
 
 void scheduler_state::on(msg::search_result& x) {
   auto* lookup = in_phase<lookup_phase>(x.turn, "search_result");
   if (lookup == nullptr)
     return;
-  if (lookup->missing > 0 || x.answers.size() != lookup->searched.size())
+  if (x.answers.size() != lookup->searched.size())
     return unasked(x.turn, "search_result");
   for (std::size_t i = 0; i < lookup->searched.size(); ++i) {
     auto& hit = lookup->hits[lookup->searched[i]];
@@ -389,8 +352,8 @@ void scheduler_state::start(msg::allocate& x) {
   if (row->actor)
     self->send(row->actor,
                msg::plan_load{turn, std::exchange(row->update, {}),
-                              allocation.total, std::move(call.blocks),
-                              std::move(call.hashed)});
+                              row->keys.views(), allocation.total,
+                              std::move(call.blocks), std::move(call.hashed)});
   else
     answer_for_request(call.request);
 }
@@ -402,15 +365,11 @@ void scheduler_state::on(msg::load_offer& x) {
   if (allocation->offered || x.request != allocation->request)
     return unasked(x.turn, "a second load_offer");
   allocation->offered = true;
-  auto& work = allocation->work;
-  work.kind = job_kind::load;
-  work.request = x.request;
-  work.rows = std::move(x.rows);
-  work.first_block = std::move(x.first_block);
+  allocation->rows = std::move(x.rows);
   auto ask = msg::prepare_load{};
   ask.turn = turn;
-  ask.keys.reserve(work.rows.size());
-  for (const auto& row : work.rows)
+  ask.keys.reserve(allocation->rows.size());
+  for (const auto& row : allocation->rows)
     ask.keys.push_back(row.key);
   ask.promise = std::exchange(find(x.request)->promise, 0);
   ask_cache(std::move(ask));
@@ -423,11 +382,14 @@ void scheduler_state::on(msg::load_prepared& x) {
   if (!allocation->offered)
     return unasked(x.turn, "load_prepared");
   auto& row = *find(allocation->request);
-  auto work = std::move(allocation->work);
+  auto rows_ = std::move(allocation->rows);
   counters.load_jobs += 1;
-  if (x.grant.ok() && ranks_complete() && !work.rows.empty()) {
-    for (std::size_t i = 0; i < work.rows.size(); ++i)
-      work.rows[i].slot = x.grant.slots[i];
+  const auto starts = x.grant.ok() && ranks_complete() && !rows_.empty();
+  if (starts)
+    for (std::size_t i = 0; i < rows_.size(); ++i)
+      rows_[i].slot = x.grant.slots[i];
+  auto work = job{0, job_kind::load, allocation->request, std::move(rows_)};
+  if (starts) {
     for (std::size_t g = 0; g < row.next.size(); ++g) {
       const auto chunk = shape->groups[g].chunk_tokens;
       row.next[g] = static_cast<std::size_t>((allocation->total + chunk - 1)
@@ -452,7 +414,7 @@ void scheduler_state::on(msg::load_prepared& x) {
     failed.local = row.local;
     if (x.grant.ok())
       tell_cache(msg::complete_job{
-        turn, job_kind::load, failed.keys(), false, false, {}});
+        turn, job_kind::load, failed.work.rows, false, false, {}});
     fail_load(failed);
   }
   done();
@@ -532,7 +494,8 @@ void scheduler_state::on(const msg::pool_report& x) {
     std::sort(out.tracked.begin(), out.tracked.end());
     for (const auto& [id, entry] : jobs.all())
       if (!entry.stale && !entry.settled)
-        out.jobs.push_back({id, entry.missing});
+        out.jobs.push_back(
+          {id, static_cast<std::uint32_t>(std::popcount(entry.silent))});
     out.watched_blocks = watch.blocks();
     out.free_slots = x.state.free;
     out.idle_chunks = x.state.evictable;

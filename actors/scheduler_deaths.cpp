@@ -36,6 +36,7 @@ void scheduler_state::on_down(const caf::actor_addr& who) {
 
 void scheduler_state::lose_cache() {
   cache = nullptr;
+  completions.jobs.clear();       // Of what it knew.
   queue.push_front(cache_gone{}); // Before anything else asks for it.
   if (cache_asked)
     answer_for_cache();
@@ -72,13 +73,14 @@ void scheduler_state::answer_for_cache() {
     for (auto row : lookup->searched) {
       auto& answer = nothing.answers.emplace_back();
       answer.tokens = 0;
-      answer.end_tokens = lookup->rows[row].local;
+      answer.end_tokens = find(lookup->hits[row].request)->local;
     }
     on(nothing);
   } else if (auto* step = std::get_if<step_phase>(&phase); step != nullptr) {
     auto no_room = core::store_grant{};
     no_room.settled_tokens = 0;
-    auto nothing = msg::stores_prepared{turn, {}};
+    auto nothing = msg::stores_prepared{turn, {}, {}};
+    nothing.offers.resize(step->offered.size());
     nothing.grants.resize(step->offered.size(), no_room);
     on(nothing);
   } else if (std::holds_alternative<allocate_phase>(phase)) {
@@ -108,9 +110,8 @@ void scheduler_state::lose_request(request_id id, request_row& row) {
     log().error("scheduler: the actor of request {} is gone; the request goes "
                 "on without the cache. Further ones are only counted",
                 id);
-  // Its keys and block tables are lost with it.
+  // Its block tables are lost with it.
   row.actor = nullptr;
-  row.wish.no_store = true;
   empty_tables(id, row);
   row.update = {};
   answer_for_request(id);
@@ -118,26 +119,12 @@ void scheduler_state::lose_request(request_id id, request_row& row) {
 
 void scheduler_state::answer_for_request(request_id id) {
   if (auto* step = std::get_if<step_phase>(&phase); step != nullptr) {
-    const auto i = step->place.find(id);
-    if (i == step->place.end() || step->participants[i->second].answered)
+    auto* row = find(id);
+    if (row->asked_in != turn || step->participants[row->place].answered)
       return;
-    auto nothing = msg::store_offer{};
-    nothing.turn = turn;
-    nothing.offer.request = id;
-    nothing.storable = find(id)->next;
+    auto nothing = msg::store_offer{turn, id, {}};
+    nothing.plan.storable = row->next;
     on(nothing);
-  } else if (auto* lookup = std::get_if<lookup_phase>(&phase);
-             lookup != nullptr && lookup->missing > 0) {
-    for (std::size_t i = 0; i < lookup->searched.size(); ++i) {
-      // An answer has one view per group.
-      if (lookup->rows[lookup->searched[i]].request != id
-          || lookup->answered[i])
-        continue;
-      lookup->queries[i].skip_reading = true;
-      auto nothing = msg::search_keys{turn, id, {}};
-      nothing.keys.resize(shape->groups.size());
-      return on(nothing);
-    }
   } else if (auto* allocation = std::get_if<allocate_phase>(&phase);
              allocation != nullptr && allocation->request == id
              && !allocation->offered) {

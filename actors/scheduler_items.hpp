@@ -11,11 +11,11 @@
 #include "kvtide/job.hpp"
 
 #include "core/cache.hpp"
+#include "core/key_list.hpp"
+#include "core/store_plan.hpp"
 #include "messages/engine.hpp"
 #include "messages/gpu_worker.hpp"
 #include "messages/scheduler.hpp"
-
-#include <tsl/robin_map.h>
 
 #include <cstddef>
 #include <set>
@@ -75,16 +75,11 @@ using scheduler_item
 
 struct lookup_phase {
   ticket_id ticket = 0;
-  std::vector<lookup_row> rows;
-  /// One per row.
+  /// One per row of the call.
   std::vector<lookup_hit> hits;
-  /// Rows that are searched, in order, and their queries.
+  /// Those that are searched, in order.
   std::vector<std::size_t> searched;
-  std::vector<core::search_query> queries;
   std::vector<promise_id> promises;
-  /// Searched rows whose requests have answered.
-  std::vector<bool> answered;
-  std::size_t missing = 0;
 };
 
 struct allocate_phase {
@@ -92,17 +87,15 @@ struct allocate_phase {
   /// The request has said what the load reads.
   bool offered = false;
   token_count total = 0;
-  job work;
+  std::vector<job_row> rows;
 };
 
 struct step_phase {
-  /// A request that takes part: it may store, or its keys are moved.
+  /// A request that may have something to store.
   struct participant {
     request_id request = 0;
-    bool offers = false;
-    bool moves = false;
     bool answered = false;
-    msg::store_offer answer;
+    core::store_plan answer;
   };
 
   step_plan plan;
@@ -112,9 +105,11 @@ struct step_phase {
   /// flush set.
   bool begin_late = false;
   std::vector<participant> participants;
-  tsl::robin_map<request_id, std::size_t> place;
+  /// Participants whose request actors have not answered.
   std::size_t missing = 0;
-  /// Indices in `participants` of the offers that the pool was asked about.
+  /// Keys of those that were preempted or have finished (R12).
+  std::vector<std::vector<core::key_view>> moved;
+  /// Whose offers the pool was asked about: indices in `participants`.
   std::vector<std::size_t> offered;
   std::set<job_id> flush;
   std::vector<request_id> finished;

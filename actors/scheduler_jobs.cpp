@@ -22,7 +22,7 @@ std::string text_of(const msg::transfer_done& x) {
 msg::complete_job completion_of(const core::tracked_job& entry) {
   auto out = msg::complete_job{};
   out.kind = entry.work.kind;
-  out.keys = entry.keys();
+  out.rows = entry.work.rows;
   out.ok = entry.ok();
   return out;
 }
@@ -31,12 +31,15 @@ msg::complete_job completion_of(const core::tracked_job& entry) {
 
 // -- reports ------------------------------------------------------------------
 
-void scheduler_state::on_transfer(msg::transfer_done& x) {
+void scheduler_state::on(msg::transfers_done& x) {
   // While simulated time moves, reports are gathered and put in order.
-  if (auto* tick = std::get_if<advance_phase>(&phase); tick != nullptr)
-    tick->reports.push_back(x);
-  else
-    push(x);
+  if (auto* tick = std::get_if<advance_phase>(&phase); tick != nullptr) {
+    tick->reports.insert(tick->reports.end(), x.reports.begin(),
+                         x.reports.end());
+    return;
+  }
+  queue.insert(queue.end(), x.reports.begin(), x.reports.end());
+  pump();
 }
 
 void scheduler_state::start(msg::transfer_done& x) {
@@ -111,7 +114,9 @@ void scheduler_state::settle_store(core::tracked_job& entry) {
   } else {
     phase = rollback_phase{id};
     out.turn = turn;
-    ask_cache(std::move(out)); // Whom else does it concern?
+    auto failed = msg::complete_jobs{};
+    failed.jobs.push_back(std::move(out));
+    ask_cache(std::move(failed)); // Whom else does it concern?
   }
 }
 

@@ -108,16 +108,14 @@ void scheduler_state::start(rank_gone& x) {
   // it may read and write what it was told to (S7, S8).
   auto copies = device_gone{x.rank, {}};
   for (const auto& [id, entry] : jobs.all()) {
-    using state = core::tracked_job::rank_state;
-    const auto now_ = entry.ranks[x.rank];
-    if (now_ == state::ended || unheard.count(id) > 0)
+    const auto silent = entry.is_silent(x.rank);
+    if ((!silent && !entry.is_late(x.rank)) || unheard.count(id) > 0)
       continue;
     if (seat.device)
       copies.jobs.push_back(id);
     if (!seat.device)
-      report(id, x.rank,
-             now_ == state::late ? job_status::drained : job_status::failed);
-    else if (now_ == state::silent)
+      report(id, x.rank, silent ? job_status::failed : job_status::drained);
+    else if (silent)
       report(id, x.rank, job_status::late);
   }
   if (!copies.jobs.empty())

@@ -16,23 +16,6 @@ namespace kvtide {
 
 namespace {
 
-/// Per group: logical index of the first block that is copied.
-std::vector<std::uint32_t> first_blocks(const std::vector<job_row>& rows,
-                                        const core::layout& shape) {
-  auto out = std::vector<std::uint32_t>(shape.groups.size(), 0);
-  auto found = std::vector<bool>(shape.groups.size(), false);
-  for (const auto& row : rows) {
-    for (std::size_t i = 0; i < row.blocks.size(); ++i) {
-      if (found[row.key.group] || row.blocks[i] == no_block)
-        continue;
-      found[row.key.group] = true;
-      out[row.key.group]
-        = static_cast<std::uint32_t>(row.chunk * shape.blocks_per_chunk + i);
-    }
-  }
-  return out;
-}
-
 std::string name_of(step_id step, request_id request) {
   return "step " + std::to_string(step) + ", request "
        + std::to_string(request);
@@ -55,13 +38,17 @@ void scheduler_state::start(msg::step& x) {
   auto step = step_phase{};
   step.plan.ticket = x.ticket;
   step.plan.step = call.step;
-  ignore_unusable(call);
+  ignore_unusable(call.preempted);
+  take_progress(call.rows);
+  for (auto id : call.preempted)
+    find(id)->named_in = 0; // A request may end in the step that preempts it.
+  ignore_unusable(call.finished);
   step.finished = take_tails(call.finished);
-  take_tables(call);
+  take_tables(call.preempted);
   expire_promises();
   step.flush = find_flushes(call.preempted);
   step.plan.loads = std::exchange(waiting_loads, {});
-  invite_all(step, call);
+  invite_all(step, call.preempted);
   auto& current = phase.emplace<step_phase>(std::move(step));
   if (!current.begin_late)
     send_begin_step(current, {}); // Before any request is asked.
@@ -80,27 +67,20 @@ void scheduler_state::start(idle_plan&) {
   ask_participants(phase.emplace<step_phase>(std::move(step)));
 }
 
-/// R10: what a step names twice, does not know, or garbles.
-void scheduler_state::ignore_unusable(step_call& call) {
-  auto named = tsl::robin_set<request_id>{};
-  const auto again = [&](request_id id) {
-    if (named.insert(id).second)
-      return false;
-    wrong_call("a step names a request twice", name_of(last_step, id));
-    return true;
-  };
-  std::erase_if(call.preempted, [&](request_id id) {
-    return again(id) || find(id) == nullptr;
+/// R10: what a step preempts and does not know, or names twice.
+void scheduler_state::ignore_unusable(std::vector<request_id>& preempted) {
+  std::erase_if(preempted, [&](request_id id) {
+    auto* row = find(id);
+    return row == nullptr || is_named_again(id, *row);
   });
-  std::erase_if(call.rows, [&](const step_row& row) {
-    return again(row.request) || !usable(row);
-  });
-  // A request may end in the step that preempts it.
-  for (auto id : call.preempted)
-    named.erase(id);
-  std::erase_if(call.finished, [&](const finish_call& tail) {
-    const auto* row = find(tail.request);
-    if (again(tail.request) || row == nullptr || row->closed)
+}
+
+/// R10: what a step ends and does not know, or names twice.
+/// @pre the rest of the step was looked at
+void scheduler_state::ignore_unusable(std::vector<finish_call>& tails) {
+  std::erase_if(tails, [&](const finish_call& tail) {
+    auto* row = find(tail.request);
+    if (row == nullptr || row->closed || is_named_again(tail.request, *row))
       return true; // Untracked ones may be named (SCHEMA 4.4).
     if (!row->wish.ending)
       wrong_call("a step names a request as finished that is not",
@@ -109,8 +89,45 @@ void scheduler_state::ignore_unusable(step_call& call) {
   });
 }
 
-bool scheduler_state::usable(const step_row& row) {
-  auto* known = find(row.request);
+bool scheduler_state::is_named_again(request_id id, request_row& row) {
+  if (std::exchange(row.named_in, turn) != turn)
+    return false;
+  wrong_call("a step names a request twice", name_of(last_step, id));
+  return true;
+}
+
+/// The only work that is done for every running request: a few comparisons.
+/// R10: rows that are not usable are skipped.
+void scheduler_state::take_progress(const std::vector<step_row>& said) {
+  progress.known.clear();
+  progress.changed.clear();
+  progress.crossing.clear();
+  for (const auto& row : said) {
+    auto* known = find(row.request);
+    // By the time that it is looked at, it is here.
+    __builtin_prefetch(known);
+    progress.known.push_back(known);
+  }
+  for (std::size_t i = 0; i < said.size(); ++i) {
+    const auto& row = said[i];
+    auto* known = progress.known[i];
+    if (known != nullptr && is_named_again(row.request, *known))
+      continue;
+    if (!usable(row, known))
+      continue;
+    auto& wish = known->wish;
+    wish.computed = row.computed;
+    wish.scheduled = row.scheduled;
+    wish.known = row.known;
+    if (row.kind != row_kind::running || !row.new_blocks.empty())
+      progress.changed.push_back({&row, known});
+    // It never wants more than this.
+    if (row.computed + row.scheduled >= known->boundary)
+      progress.crossing.push_back({&row, known});
+  }
+}
+
+bool scheduler_state::usable(const step_row& row, request_row* known) {
   if (known == nullptr || known->wish.ending) {
     wrong_call("a step schedules a request that is not tracked or has finished",
                name_of(last_step, row.request));
@@ -156,26 +173,22 @@ scheduler_state::take_tails(const std::vector<finish_call>& tails) {
   return out;
 }
 
-void scheduler_state::take_tables(const step_call& call) {
+void scheduler_state::take_tables(const std::vector<request_id>& preempted) {
   if (rule->preemption_clears_table) // R3: first of all.
-    for (auto id : call.preempted)
+    for (auto id : preempted)
       if (auto& row = *find(id); !row.wish.ending)
         empty_tables(id, row);
-  for (const auto& row : call.rows)
-    if (row.kind != row_kind::running)
-      empty_tables(row.request, *find(row.request));
-  for (const auto& row : call.rows)
-    note_fresh(row.new_blocks);
+  for (const auto& [said, known] : progress.changed) {
+    if (said->kind != row_kind::running)
+      empty_tables(said->request, *known);
+    note_fresh(said->new_blocks);
+  }
   clear_stale_blocks(); // SCHEMA 4.4.2: all but what this step adds.
-  for (const auto& row : call.rows)
-    take_row(row);
+  for (const auto& [said, known] : progress.changed)
+    take_blocks(*said, *known);
 }
 
-void scheduler_state::take_row(const step_row& row) {
-  auto& known = *find(row.request);
-  known.wish.computed = row.computed;
-  known.wish.scheduled = row.scheduled;
-  known.wish.known = row.known;
+void scheduler_state::take_blocks(const step_row& row, request_row& known) {
   if (row.kind != row_kind::running) { // An admission ends here.
     known.deferrals = 0;               // R7
     known.accessed = false;            // R12
@@ -193,6 +206,7 @@ void scheduler_state::take_row(const step_row& row) {
   for (group_id g = 0; g < row.new_blocks.size(); ++g) {
     const auto& blocks = row.new_blocks[g];
     appended[g].insert(appended[g].end(), blocks.begin(), blocks.end());
+    known.open_blocks.append(g, blocks);
     if (!shape->groups[g].sliding())
       continue;
     for (auto block : blocks) {
@@ -217,6 +231,7 @@ void scheduler_state::clear_stale_blocks() {
         continue;
       row.sliding[place.group][place.position] = no_block;
       row.update.cleared.push_back({place.group, place.position});
+      row.open_blocks.clear(place.group, place.position);
       sliding.remove(block, place.request, place.group, place.position);
     }
   }
@@ -250,146 +265,166 @@ scheduler_state::find_flushes(const std::vector<request_id>& preempted) const {
 
 // -- what requests and the pool say -------------------------------------------
 
-/// Only those take part that have something to say.
-void scheduler_state::invite_all(step_phase& step, const step_call& call) {
+/// Only those take part that may have something to store.
+void scheduler_state::invite_all(step_phase& step,
+                                 const std::vector<request_id>& preempted) {
   invite_refused(step);
-  for (const auto& row : call.rows)
-    if (const auto& known = *find(row.request);
-        !known.refused && crosses_boundary(known))
-      invite(step, row.request, true, false);
+  for (const auto& [said, known] : progress.crossing)
+    if (!known->refused && crosses_boundary(*known))
+      invite(step, said->request, *known);
   invite_finished(step);
-  if (rule->recency_per_admission)
-    for (auto id : call.preempted)
-      invite(step, id, false, true); // R12
+  for (auto id : preempted)
+    if (const auto& row = *find(id); !row.wish.ending || row.closed)
+      move_keys(step, row);
 }
 
 void scheduler_state::invite_finished(step_phase& step) {
   for (auto id : step.finished) {
-    const auto offers = crosses_boundary(*find(id));
-    step.begin_late = step.begin_late || (offers && !step.idle);
-    if (offers || rule->recency_per_admission)
-      invite(step, id, offers, rule->recency_per_admission);
+    auto& row = *find(id);
+    move_keys(step, row);
+    if (!crosses_boundary(row))
+      continue;
+    step.begin_late = !step.idle;
+    invite(step, id, row);
   }
 }
 
-void scheduler_state::invite(step_phase& step, request_id id, bool offers,
-                             bool moves) {
-  if (!find(id)->actor)
+/// R12: they go to the newest end before the pool is asked for room.
+void scheduler_state::move_keys(step_phase& step, const request_row& row) {
+  if (rule->recency_per_admission && row.actor)
+    step.moved.push_back(row.keys.views());
+}
+
+void scheduler_state::invite(step_phase& step, request_id id,
+                             request_row& row) {
+  if (!row.actor || std::exchange(row.asked_in, turn) == turn)
     return;
-  const auto [i, is_new] = step.place.emplace(id, step.participants.size());
-  if (is_new)
-    step.participants.push_back({id, offers, moves, false, {}});
-  else
-    step.participants[i->second].moves |= moves;
+  row.place = step.participants.size();
+  step.participants.push_back({id, false, {}});
 }
 
 void scheduler_state::invite_refused(step_phase& step) {
   if (!std::exchange(slots_gained, false))
     return;
   for (auto id : refused) // R5: before the step's other candidates.
-    if (!find(id)->wish.ending)
-      invite(step, id, true, false);
+    if (auto& row = *find(id); !row.wish.ending)
+      invite(step, id, row);
 }
 
 void scheduler_state::ask_participants(step_phase& step) {
-  step.missing = step.participants.size();
-  for (const auto& who : step.participants) {
+  for (auto& who : step.participants) {
     auto& row = *find(who.request);
-    const auto wanted
-      = who.offers ? core::wanted_tokens(row.wish, *rule) : token_count{0};
+    const auto wanted = core::wanted_tokens(row.wish, *rule);
+    if (completes_one_chunk(row, wanted)) {
+      who.answer = core::plan_store(
+        *shape, *rule, {row.wish.prompt, row.keys.views(), row.open_blocks},
+        wanted, row.next);
+      who.answered = true;
+      continue;
+    }
+    ++step.missing;
     self->send(row.actor, msg::plan_store{turn, std::exchange(row.update, {}),
-                                          wanted, row.next});
+                                          row.keys.views(), wanted, row.next});
   }
   if (step.missing == 0)
-    end_step(step);
+    ask_pool(step);
+}
+
+/// The common case, for which the request is not asked: it runs, and has at
+/// most one more chunk of each group (docs/decisions/0008).
+bool scheduler_state::completes_one_chunk(const request_row& row,
+                                          token_count wanted) const {
+  if (row.wish.ending)
+    return false;
+  for (group_id g = 0; g < shape->groups.size(); ++g) {
+    const auto next = row.next[g];
+    const auto end
+      = static_cast<std::size_t>(wanted / shape->groups[g].chunk_tokens);
+    if (end > next + 1
+        || row.open_blocks.view(g).first > next * shape->blocks_per_chunk)
+      return false;
+  }
+  return true;
 }
 
 void scheduler_state::on(msg::store_offer& x) {
   auto* step = in_phase<step_phase>(x.turn, "store_offer");
   if (step == nullptr)
     return;
-  const auto place = step->place.find(x.offer.request);
-  if (place == step->place.end() || step->participants[place->second].answered)
+  const auto* row = find(x.request);
+  if (row == nullptr || row->asked_in != turn
+      || step->participants[row->place].answered)
     return unasked(x.turn, "a second store_offer");
-  auto& who = step->participants[place->second];
+  auto& who = step->participants[row->place];
   who.answered = true;
-  who.answer = std::move(x);
-  leave_out_given_up(who.answer);
+  who.answer = std::move(x.plan);
   if (--step->missing == 0)
     ask_pool(*step);
 }
 
 /// R8: a chunk that failed too often is not stored for this request, also where
 /// an earlier one that failed later brings it up again.
-void scheduler_state::leave_out_given_up(msg::store_offer& answer) {
-  const auto& retries = find(answer.offer.request)->retries;
-  if (retries.empty())
+void scheduler_state::leave_out_given_up(const request_row& row,
+                                         core::store_plan& plan) const {
+  if (row.retries.empty())
     return;
-  auto& candidates = answer.offer.candidates;
-  auto kept = std::size_t{0};
-  for (std::size_t i = 0; i < candidates.size(); ++i) {
-    const auto found
-      = retries.find({candidates[i].key.group, candidates[i].chunk});
-    if (found != retries.end() && found->second > opts.store_retries)
-      continue;
-    if (kept != i) {
-      candidates[kept] = std::move(candidates[i]);
-      answer.blocks[kept] = std::move(answer.blocks[i]);
-    }
-    ++kept;
-  }
-  candidates.resize(kept);
-  answer.blocks.resize(kept);
+  std::erase_if(plan.candidates, [&](const core::store_candidate& x) {
+    const auto found = row.retries.find({x.key.group, x.chunk});
+    return found != row.retries.end() && found->second > opts.store_retries;
+  });
 }
 
 void scheduler_state::ask_pool(step_phase& step) {
-  auto ask = msg::prepare_stores{turn, {}, {}};
+  auto offers = std::vector<core::store_offer>{};
+  offers.reserve(step.participants.size());
   const auto paused = stores_paused();
   for (std::size_t i = 0; i < step.participants.size(); ++i) {
     auto& who = step.participants[i];
     auto& row = *find(who.request);
-    auto& offer = who.answer.offer;
-    if (row.wish.ending)
-      row.final_keys = offer.keys; // R12
-    if (who.moves)
-      ask.moved.push_back(offer.keys);
-    if (!who.offers)
+    leave_out_given_up(row, who.answer);
+    if (who.answer.candidates.empty() || paused) {
+      auto nothing = core::store_grant{};
+      if (!who.answer.candidates.empty())
+        nothing.settled_tokens = 0;
+      settle_offer(step, who, {}, nothing);
       continue;
-    auto nothing = core::store_grant{};
-    if (offer.candidates.empty()) {
-      settle_offer(step, who, nothing);
-    } else if (paused) {
-      nothing.settled_tokens = 0;
-      settle_offer(step, who, nothing);
-    } else {
-      offer.hit_tokens = row.hit_tokens;
-      ask.offers.push_back(offer);
-      step.offered.push_back(i);
     }
+    for (auto& candidate : who.answer.candidates)
+      row.keys.describe(candidate);
+    offers.push_back({who.request, std::move(who.answer.candidates),
+                      row.keys.views(), row.hit_tokens});
+    step.offered.push_back(i);
   }
-  if (ask.moved.empty() && ask.offers.empty())
+  if (step.moved.empty() && offers.empty())
     return end_step(step);
-  ask_cache(std::move(ask));
+  ask_cache(
+    msg::prepare_stores{turn, std::move(step.moved), std::move(offers)});
 }
 
 void scheduler_state::on(msg::stores_prepared& x) {
   auto* step = in_phase<step_phase>(x.turn, "stores_prepared");
   if (step == nullptr)
     return;
-  if (step->missing > 0 || x.grants.size() != step->offered.size())
+  const auto count = step->offered.size();
+  if (step->missing > 0 || x.grants.size() != count || x.offers.size() != count)
     return unasked(x.turn, "stores_prepared");
-  for (std::size_t i = 0; i < step->offered.size(); ++i)
-    settle_offer(*step, step->participants[step->offered[i]], x.grants[i]);
+  for (std::size_t i = 0; i < count; ++i)
+    settle_offer(*step, step->participants[step->offered[i]],
+                 x.offers[i].candidates, x.grants[i]);
   end_step(*step);
 }
 
+/// @param candidates what was offered
 void scheduler_state::settle_offer(step_phase& step,
                                    step_phase::participant& who,
-                                   core::store_grant& grant) {
+                                   std::span<core::store_candidate> candidates,
+                                   const core::store_grant& grant) {
   auto& row = *find(who.request);
   if (!grant.accepted.empty())
-    make_store(step, who, grant);
+    make_store(step, who, candidates, grant);
   core::advance(*shape, who.answer.storable, grant.settled_tokens, row.next);
+  for (group_id g = 0; g < row.next.size(); ++g)
+    row.open_blocks.forget_before(g, row.next[g] * shape->blocks_per_chunk);
   refresh_boundary(row);
   counters.refused_stores += grant.refused();
   if (!rule->store_leading_part)
@@ -408,18 +443,16 @@ void scheduler_state::settle_offer(step_phase& step,
 }
 
 void scheduler_state::make_store(step_phase& step, step_phase::participant& who,
+                                 std::span<core::store_candidate> candidates,
                                  const core::store_grant& grant) {
-  auto work = job{};
-  work.kind = job_kind::store;
-  work.request = who.request;
-  work.rows.reserve(grant.accepted.size());
+  auto rows_ = std::vector<job_row>{};
+  rows_.reserve(grant.accepted.size());
   for (const auto& accepted : grant.accepted) {
-    const auto& candidate = who.answer.offer.candidates[accepted.candidate];
-    work.rows.push_back({candidate.key, accepted.slot, candidate.chunk,
-                         std::move(who.answer.blocks[accepted.candidate])});
+    auto& candidate = candidates[accepted.candidate];
+    rows_.push_back({candidate.key, accepted.slot, candidate.chunk,
+                     std::move(candidate.blocks)});
   }
-  work.first_block = first_blocks(work.rows, *shape);
-  auto& entry = jobs.add(std::move(work));
+  auto& entry = jobs.add({0, job_kind::store, who.request, std::move(rows_)});
   expect_reports(entry);
   if (checks)
     checks->job_started(entry.work);

@@ -70,11 +70,10 @@ void scheduler_state::ask_for_reports() {
     auto& entry = *jobs.find(id);
     if (later_by(entry.asked, patience) <= moment) {
       entry.asked = moment;
-      using state = core::tracked_job::rank_state;
       for (rank_id r = 0; r < ranks.size(); ++r) {
-        if (entry.ranks[r] == state::silent)
+        if (entry.is_silent(r))
           asks[r].silent.push_back(id);
-        else if (entry.ranks[r] == state::late && !is_orphaned(id, r))
+        else if (entry.is_late(r) && !is_orphaned(id, r))
           asks[r].late.push_back(id);
       }
     }

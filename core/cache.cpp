@@ -14,6 +14,7 @@ host_pool::config pool_config(const cache::config& cfg, const layout& shape) {
   out.slots = cfg.slots;
   out.policy = cfg.policy;
   out.store_threshold = cfg.store_threshold;
+  out.events = cfg.events;
   for (const auto& group : shape.groups)
     out.chunk_tokens.push_back(group.chunk_tokens);
   return out;
@@ -53,6 +54,7 @@ search_answer cache::search(const search_query& query) {
 
 std::vector<store_grant>
 cache::prepare_stores(std::span<const store_offer> offers) {
+  pool_.expect(offers);
   auto out = std::vector<store_grant>{};
   out.reserve(offers.size());
   for (const auto& offer : offers) {

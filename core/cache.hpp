@@ -64,6 +64,7 @@ public:
     eviction_policy policy = eviction_policy::lru;
     std::uint32_t store_threshold = 1;
     bool enable_prefix_caching = true;
+    bool events = true;
   };
 
   /// `rule` must outlive the cache; the constants of core/rules.hpp do.
@@ -86,6 +87,12 @@ public:
   /// absent, nothing is pinned; the promise ends all the same.
   [[nodiscard]] load_grant prepare_load(std::span<const chunk_key> keys,
                                         promise_id promise = 0);
+
+  /// Jobs with these keys will end one after the other. Without effect, but for
+  /// the time that it saves.
+  void expect(std::span<const chunk_key> keys) const {
+    pool_.expect(keys);
+  }
 
   /// Ends a store job, keys in the order of its rows. With `still_copying` the
   /// slots of a failed job stay out of use until `release_slots`.

@@ -27,7 +27,7 @@ std::optional<chunk_key> parent_of(const store_offer& offer,
 } // namespace
 
 host_pool::host_pool(const config& cfg, const rules& rule)
-  : leading_part_(rule.store_leading_part),
+  : leading_part_(rule.store_leading_part), notes_events_(cfg.events),
     recency_per_admission_(rule.recency_per_admission),
     store_threshold_(cfg.store_threshold), chunk_tokens_(cfg.chunk_tokens),
     index_(entries_), allocator_(cfg.slots) {
@@ -96,6 +96,41 @@ void host_pool::move_to_newest(const chunk_key& key) {
     order_->move_to_newest(*slot);
 }
 
+// -- looking ahead ------------------------------------------------------------
+
+void host_pool::expect(std::span<const store_offer> offers) {
+  auto absent = std::size_t{0};
+  for (const auto& offer : offers)
+    for (const auto& what : offer.candidates)
+      absent += !index_.find(what.key);
+  if (absent <= allocator_.free())
+    return;
+  constexpr auto nothing = std::numeric_limits<std::uint64_t>::max();
+  victims_.clear();
+  order_->pick(absent - allocator_.free(), {nothing, {}}, victims_);
+  for (const auto slot : victims_)
+    if (const auto row = index_.find_by_hash(index_.hash_at(slot)))
+      __builtin_prefetch(&parents_[*row]);
+  // Each of them will be compared with a key of whom it has to make room for.
+  auto next = std::size_t{0};
+  for (const auto& offer : offers)
+    for (std::size_t i = 0; i < offer.candidates.size(); ++i, ++next) {
+      if (next == victims_.size())
+        return;
+      const auto& victim = entries_[victims_[next]];
+      if (victim.key.group < offer.keys.size()
+          && victim.chunk < offer.keys[victim.key.group].size())
+        __builtin_prefetch(&offer.keys[victim.key.group].hash(victim.chunk));
+    }
+}
+
+void host_pool::expect(std::span<const chunk_key> keys) const {
+  for (const auto& key : keys)
+    if (const auto slot = index_.find(key))
+      if (const auto parent = index_.find_by_hash(parents_[*slot]))
+        __builtin_prefetch(&entries_[*parent]);
+}
+
 // -- stores -------------------------------------------------------------------
 
 store_grant host_pool::prepare_store(const store_offer& offer) {
@@ -105,14 +140,14 @@ store_grant host_pool::prepare_store(const store_offer& offer) {
     auto keep = protection{mark_, {}};
     if (leading_part_) // R5
       keep.keys = offer.keys;
-    auto victims = std::vector<slot_id>{};
-    order_->pick(wanted.size() - allocator_.free(), keep, victims);
-    const auto room = allocator_.free() + victims.size();
+    victims_.clear();
+    order_->pick(wanted.size() - allocator_.free(), keep, victims_);
+    const auto room = allocator_.free() + victims_.size();
     if (room < wanted.size())
       out.settled_tokens = shrink_to(offer, room, wanted);
     if (wanted.size() > allocator_.free()) {
-      victims.resize(wanted.size() - allocator_.free());
-      evict(victims, out.evicted);
+      victims_.resize(wanted.size() - allocator_.free());
+      evict(victims_, out.evicted);
     }
   }
   for (const auto at : wanted) {
@@ -184,6 +219,8 @@ void host_pool::evict(std::span<const slot_id> slots,
     allocator_.give_back(slot);
   }
   idle_ -= slots.size();
+  if (!notes_events_)
+    return;
   auto event = cache_event{};
   event.kind = cache_event::kind_t::removed;
   event.removed = out;
@@ -206,9 +243,10 @@ bool host_pool::insert(const store_offer& offer, const store_candidate& what,
   fresh.loading = false;
   fresh.chunk = what.chunk;
   fresh.first_token = what.first_token;
-  parents_[slot] = parent_of(offer, what);
-  if (!what.token_ids.empty())
-    writes_[slot].token_ids = what.token_ids;
+  const auto parent = parent_of(offer, what);
+  parents_[slot] = parent ? index_.hash_of(*parent) : 0;
+  if (notes_events_)
+    writes_[slot] = {parent, what.token_ids, {}};
   order_->inserted(slot);
   ++writing_;
   return true;
@@ -223,24 +261,27 @@ store_outcome host_pool::complete_store(std::span<const chunk_key> keys,
     if (!slot || entries_[*slot].count != pool_entry::writing)
       continue;
     --writing_;
-    if (success)
+    if (success) {
       publish(*slot, event);
-    else
+      out.gained = true;
+    } else {
       unpublish(*slot, still_copying, out);
+    }
   }
-  if (!event.stored.empty()) {
-    out.gained = true;
+  if (!event.stored.empty())
     events_.push_back(std::move(event));
-  }
   return out;
 }
 
 void host_pool::publish(slot_id slot, cache_event& out) {
   auto& done = entries_[slot];
-  const auto group = done.key.group;
-  out.stored.push_back(
-    {done.key, parents_[slot], take_write(slot).token_ids,
-     group < chunk_tokens_.size() ? chunk_tokens_[group] : 0});
+  const auto written = take_write(slot);
+  if (notes_events_) {
+    const auto group = done.key.group;
+    out.stored.push_back(
+      {done.key, written.parent, written.token_ids,
+       group < chunk_tokens_.size() ? chunk_tokens_[group] : 0});
+  }
   done.count = pool_entry::idle;
   make_idle(slot);
 }
@@ -411,8 +452,8 @@ void host_pool::make_idle(slot_id slot) {
     return;
   }
   auto newer = std::optional<slot_id>{}; // R12
-  if (const auto& parent = parents_[slot])
-    newer = index_.find(*parent);
+  if (parents_[slot] != 0)
+    newer = index_.find_by_hash(parents_[slot]);
   if (newer && entries_[*newer].count != pool_entry::idle)
     newer.reset();
   order_->became_idle_behind(slot, newer);

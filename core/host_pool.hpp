@@ -38,6 +38,8 @@ public:
     std::uint32_t store_threshold = 1;
     /// Tokens per chunk of each group, for events.
     std::vector<token_count> chunk_tokens;
+    /// Note what is stored and removed, for `take_events`.
+    bool events = true;
   };
 
   /// Names no slot.
@@ -93,6 +95,15 @@ public:
   /// Newest end of its list, without an access (R12). Callers go from the last
   /// key to the first.
   void move_to_newest(const chunk_key& key);
+
+  // -- looking ahead: without effect, but for the time that it saves ----------
+
+  /// Asks memory for what `prepare_store` of these offers will read, one after
+  /// the other, so that it waits for all of it at once.
+  void expect(std::span<const store_offer> offers);
+
+  /// The same for the ends of jobs with these keys.
+  void expect(std::span<const chunk_key> keys) const;
 
   // -- stores -----------------------------------------------------------------
 
@@ -156,6 +167,8 @@ public:
 private:
   /// What few entries need, and only while they are being written.
   struct write {
+    /// For events: the chunk before it.
+    std::optional<chunk_key> parent;
     std::vector<std::int32_t> token_ids;
     std::vector<chunk_ref> skipped;
   };
@@ -191,14 +204,17 @@ private:
   void make_idle(slot_id slot);
 
   bool leading_part_ = false;
+  bool notes_events_ = true;
   bool recency_per_admission_ = false;
   std::uint32_t store_threshold_ = 1;
   std::vector<token_count> chunk_tokens_;
   entry_table entries_;
   key_index<entry_table> index_;
-  /// By slot: the chunk before it in the same group, if known.
-  std::vector<std::optional<chunk_key>> parents_;
+  /// By slot: hash of the key before it in the same group; zero if unknown.
+  std::vector<std::size_t> parents_;
   std::unique_ptr<eviction_order> order_;
+  /// Of the offer at hand; kept for its room.
+  std::vector<slot_id> victims_;
   slot_allocator allocator_;
   use_counter uses_;
   std::size_t idle_ = 0;

@@ -16,14 +16,6 @@ std::vector<slot_id> tracked_job::slots() const {
   return out;
 }
 
-std::vector<chunk_key> tracked_job::keys() const {
-  auto out = std::vector<chunk_key>{};
-  out.reserve(work.rows.size());
-  for (const auto& row : work.rows)
-    out.push_back(row.key);
-  return out;
-}
-
 std::vector<block_id> tracked_job::blocks() const {
   auto out = std::vector<block_id>{};
   for (const auto& row : work.rows)
@@ -39,8 +31,7 @@ tracked_job& job_table::add(job work) {
   running_ += 1;
   running_stores_ += work.kind == job_kind::store;
   entry.work = std::move(work);
-  entry.ranks.assign(ranks_, tracked_job::rank_state::silent);
-  entry.missing = ranks_;
+  entry.silent = ~std::uint64_t{0} >> (64 - ranks_);
   return entry;
 }
 
@@ -56,29 +47,28 @@ void job_table::erase(job_id id) {
 
 job_table::effect job_table::report(job_id id, rank_id rank, job_status status,
                                     std::uint32_t first_failed_row) {
-  using state = tracked_job::rank_state;
   auto* entry = find(id);
-  if (entry == nullptr || rank >= entry->ranks.size())
+  if (entry == nullptr || rank >= ranks_)
     return effect::ignored;
-  auto& now = entry->ranks[rank];
+  const auto bit = std::uint64_t{1} << rank;
   if (status == job_status::drained) {
-    if (now != state::late)
+    if (!entry->is_late(rank))
       return effect::ignored;
-    now = state::ended;
-    --entry->late;
+    entry->late &= ~bit;
     return entry->settled && entry->late == 0 ? effect::drained
                                               : effect::counted;
   }
-  if (now != state::silent)
+  if (!entry->is_silent(rank))
     return effect::ignored;
   // A row that the job does not have leaves it unknown which ones are complete.
   if (status != job_status::done)
     entry->first_failed_row = std::min(
       entry->first_failed_row,
       first_failed_row < entry->work.rows.size() ? first_failed_row : 0);
-  now = status == job_status::late ? state::late : state::ended;
-  entry->late += now == state::late;
-  if (--entry->missing > 0)
+  entry->silent &= ~bit;
+  if (status == job_status::late)
+    entry->late |= bit;
+  if (entry->silent != 0)
     return effect::counted;
   entry->settled = true;
   --running_;

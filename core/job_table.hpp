@@ -15,18 +15,15 @@ namespace kvtide::core {
 
 /// A job and what its ranks have said of it.
 struct tracked_job {
-  enum class rank_state : std::uint8_t { silent, ended, late };
-
   /// "No row failed."
   static constexpr std::uint32_t no_row
     = std::numeric_limits<std::uint32_t>::max();
 
   job work;
-  std::vector<rank_state> ranks;
-  /// Ranks that have not reported.
-  std::uint32_t missing = 0;
+  /// Ranks that have not reported, one bit each: there are at most 64.
+  std::uint64_t silent = 0;
   /// Ranks on which a copy may still run although its deadline has passed.
-  std::uint32_t late = 0;
+  std::uint64_t late = 0;
   /// Of a load: tokens that the device had without it.
   token_count local = 0;
   /// The first row that is not complete on some rank.
@@ -46,17 +43,23 @@ struct tracked_job {
     return first_failed_row == no_row;
   }
 
+  [[nodiscard]] bool is_silent(rank_id rank) const noexcept {
+    return (silent >> rank & 1) != 0;
+  }
+
+  [[nodiscard]] bool is_late(rank_id rank) const noexcept {
+    return (late >> rank & 1) != 0;
+  }
+
   /// The host slots of all rows.
   [[nodiscard]] std::vector<slot_id> slots() const;
-
-  /// The keys of all rows, in order.
-  [[nodiscard]] std::vector<chunk_key> keys() const;
 
   /// All blocks that are copied.
   [[nodiscard]] std::vector<block_id> blocks() const;
 };
 
 /// Jobs in flight, and the one outcome that each of them gets (S9).
+/// Ranks are 1 to 64, as in `options::ranks`.
 class job_table {
 public:
   /// What a report led to.

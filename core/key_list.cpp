@@ -2,29 +2,64 @@
 
 #include "core/key_list.hpp"
 
+#include <algorithm>
+#include <utility>
+
 namespace kvtide::core {
 
+namespace {
+
+constexpr auto whole = key_view::segment_keys;
+
+/// Room of the first segment: most prompts are short.
+constexpr auto least_room = std::size_t{16};
+
+/// A new segment with room for more than `kept` keys, which it starts with.
+std::shared_ptr<prefix_hash[]> segment_of(const prefix_hash* keys,
+                                          std::size_t kept, std::size_t room) {
+  auto out = std::make_shared<prefix_hash[]>(room);
+  std::copy_n(keys, kept, out.get());
+  return out;
+}
+
+} // namespace
+
 void key_list::append(const prefix_hash& hash) {
-  const auto place = size_ % key_view::segment_keys;
-  if (place == 0)
-    segments_.push_back(std::make_shared<key_view::segment>());
-  (*segments_.back())[place] = hash;
+  if (size_ == room_)
+    grow();
+  (*segments_)[size_ / whole][size_ % whole] = hash;
   ++size_;
+}
+
+void key_list::grow() {
+  auto next = segments_ ? *segments_ : key_view::segments{};
+  const auto kept = size_ % whole;
+  const auto room = size_ == 0 ? least_room : kept == 0 ? whole : 2 * kept;
+  if (kept == 0)
+    next.push_back(segment_of(nullptr, 0, room));
+  else
+    next.back() = segment_of(next.back().get(), kept, room);
+  room_ = size_ - kept + room;
+  segments_ = std::make_shared<key_view::segments>(std::move(next));
 }
 
 void key_list::truncate(std::size_t size) {
   if (size >= size_)
     return;
+  auto next = *segments_;
+  next.resize((size + whole - 1) / whole);
+  const auto kept = size % whole;
+  // The next key goes where somebody may still read another one.
+  if (kept > 0)
+    next.back() = segment_of(next.back().get(), kept, whole);
   size_ = size;
-  segments_.resize((size + key_view::segment_keys - 1)
-                   / key_view::segment_keys);
-  if (size % key_view::segment_keys != 0)
-    segments_.back() = std::make_shared<key_view::segment>(*segments_.back());
+  room_ = next.size() * whole;
+  segments_ = std::make_shared<key_view::segments>(std::move(next));
 }
 
 key_view key_list::view() const {
   auto out = key_view{};
-  out.segments_.assign(segments_.begin(), segments_.end());
+  out.segments_ = segments_;
   out.size_ = size_;
   out.group_ = group_;
   out.model_ = model_;

@@ -5,7 +5,6 @@
 #include "kvtide/ids.hpp"
 #include "kvtide/key.hpp"
 
-#include <array>
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
@@ -15,13 +14,12 @@
 namespace kvtide::core {
 
 /// The chunk hashes of one request and group, as somebody else reads them: a
-/// snapshot of a `key_list` that costs a few pointers. Safe to read while the
-/// list grows, also on another thread, because only places behind `size()` are
-/// written.
+/// snapshot of a `key_list` that costs one pointer, however long the list is.
+/// Safe to read while the list grows, also on another thread, because only
+/// places behind `size()` are written.
 class key_view {
 public:
   static constexpr std::size_t segment_keys = 256;
-  using segment = std::array<prefix_hash, segment_keys>;
 
   key_view() = default;
 
@@ -41,7 +39,7 @@ public:
   /// @pre `index < size()`
   [[nodiscard]] const prefix_hash& hash(std::size_t index) const noexcept {
     assert(index < size_);
-    return (*segments_[index / segment_keys])[index % segment_keys];
+    return (*segments_)[index / segment_keys][index % segment_keys];
   }
 
   [[nodiscard]] group_id group() const noexcept {
@@ -51,7 +49,10 @@ public:
 private:
   friend class key_list;
 
-  std::vector<std::shared_ptr<const segment>> segments_;
+  /// Of `segment_keys` hashes each, but the last may have room for less.
+  using segments = std::vector<std::shared_ptr<prefix_hash[]>>;
+
+  std::shared_ptr<const segments> segments_;
   std::size_t size_ = 0;
   group_id group_ = 0;
   std::uint64_t model_ = 0;
@@ -78,16 +79,21 @@ public:
   /// @pre `index < size()`
   [[nodiscard]] chunk_key operator[](std::size_t index) const {
     assert(index < size_);
-    return {
-      (*segments_[index / key_view::segment_keys])[index
-                                                   % key_view::segment_keys],
-      group_, model_};
+    return {(*segments_)[index / key_view::segment_keys]
+                        [index % key_view::segment_keys],
+            group_, model_};
   }
 
   [[nodiscard]] key_view view() const;
 
 private:
-  std::vector<std::shared_ptr<key_view::segment>> segments_;
+  /// Makes room for `size_ + 1` keys.
+  void grow();
+
+  /// Replaced, never changed: views share it.
+  std::shared_ptr<const key_view::segments> segments_;
+  /// Keys that `segments_` have room for.
+  std::size_t room_ = 0;
   std::size_t size_ = 0;
   group_id group_ = 0;
   std::uint64_t model_ = 0;

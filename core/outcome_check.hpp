@@ -4,9 +4,8 @@
 
 #include "kvtide/ids.hpp"
 
+#include "core/job_window.hpp"
 #include "core/order_log.hpp"
-
-#include <tsl/robin_map.h>
 
 #include <cstdint>
 
@@ -18,7 +17,7 @@ namespace kvtide::core {
 class outcome_check {
 public:
   outcome_check(order_log& log, std::uint32_t ranks)
-    : log_(log), ranks_(ranks) {
+    : log_(log), ranks_(ranks), all_(~std::uint64_t{0} >> (64 - ranks)) {
     // nop
   }
 
@@ -52,9 +51,11 @@ private:
 
   order_log& log_;
   std::uint32_t ranks_;
+  /// One bit per rank.
+  std::uint64_t all_;
   /// Started after the last reset.
   job_id oldest_ = 0;
-  tsl::robin_map<job_id, entry> jobs_;
+  job_window<entry> jobs_;
 };
 
 } // namespace kvtide::core

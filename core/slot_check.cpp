@@ -29,10 +29,4 @@ void slot_check::ended(const job& work) {
   }
 }
 
-slot_check::use& slot_check::at(slot_id slot) {
-  if (slot >= slots_.size())
-    slots_.resize(slot + std::size_t{1});
-  return slots_[slot];
-}
-
 } // namespace kvtide::core

@@ -7,6 +7,7 @@
 
 #include "core/order_log.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -34,7 +35,11 @@ private:
     job_id by = 0;
   };
 
-  use& at(slot_id slot);
+  use& at(slot_id slot) {
+    if (slot >= slots_.size())
+      slots_.resize(slot + std::size_t{1});
+    return slots_[slot];
+  }
 
   order_log& log_;
   std::vector<use> slots_;

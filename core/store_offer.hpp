@@ -42,6 +42,9 @@ struct store_candidate {
   std::optional<chunk_key> parent;
   /// For events only; may be empty.
   std::vector<std::int32_t> token_ids;
+  /// What is copied, `blocks_per_chunk` of them; `no_block` is not. No business
+  /// of the pool.
+  std::vector<block_id> blocks;
 };
 
 /// All candidates of one request in one step.

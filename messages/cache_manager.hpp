@@ -47,16 +47,22 @@ struct prepare_load {
   promise_id promise = 0;
 };
 
-/// A job has its outcome. A failed store is answered by `rolled_back`.
+/// A job has its outcome.
 struct complete_job {
   turn_id turn = 0;
   job_kind kind = job_kind::store;
-  std::vector<chunk_key> keys;
+  job_rows rows;
   bool ok = true;
   /// A late copy may still touch the slots of a failed store.
   bool still_copying = false;
   /// Keys of a request whose last job this was (R12).
   std::vector<core::key_view> moved;
+};
+
+/// In the order in which they got it. A failed store is answered by
+/// `rolled_back`.
+struct complete_jobs {
+  std::vector<complete_job> jobs;
 };
 
 struct release_promise {
@@ -102,7 +108,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::open_pool)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::search)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::prepare_stores)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::prepare_load)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::complete_job)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::complete_jobs)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::release_promise)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::release_slots)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::reset_pool)
@@ -117,7 +123,7 @@ namespace kvtide {
 using cache_manager_actor = caf::typed_actor<
   caf::reacts_to<msg::open_pool>, caf::reacts_to<msg::search>,
   caf::reacts_to<msg::prepare_stores>, caf::reacts_to<msg::prepare_load>,
-  caf::reacts_to<msg::complete_job>, caf::reacts_to<msg::release_promise>,
+  caf::reacts_to<msg::complete_jobs>, caf::reacts_to<msg::release_promise>,
   caf::reacts_to<msg::release_slots>, caf::reacts_to<msg::reset_pool>,
   caf::reacts_to<msg::drain_events>, caf::reacts_to<msg::get_pool_report>,
   caf::reacts_to<msg::lookup_keys>, caf::reacts_to<msg::touch_keys>>;

@@ -33,10 +33,9 @@ struct take_events;
 struct shutdown;
 struct advance;
 struct worker_ready;
-struct transfer_done;
+struct transfers_done;
 struct ticked;
 struct timer;
-struct search_keys;
 struct store_offer;
 struct load_offer;
 struct search_result;
@@ -50,10 +49,8 @@ struct pool_report;
 struct snapshot_answer;
 
 // request
-struct prepare_search;
 struct plan_store;
 struct plan_load;
-struct shrink;
 struct retire;
 
 // cache_manager
@@ -61,7 +58,7 @@ struct open_pool;
 struct search;
 struct prepare_stores;
 struct prepare_load;
-struct complete_job;
+struct complete_jobs;
 struct release_promise;
 struct release_slots;
 struct reset_pool;
@@ -82,7 +79,7 @@ struct end_step;
 struct get_rank_stats;
 struct memory_registered;
 struct memory_unregistered;
-struct copy_done;
+struct copies_done;
 struct fence_made;
 struct device_ticked;
 struct device_breach;
@@ -110,7 +107,7 @@ CAF_BEGIN_TYPE_ID_BLOCK(kvtide_wire, caf::first_custom_type_id)
   CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::stores))
   CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::tick))
   CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::worker_ready))
-  CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::transfer_done))
+  CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::transfers_done))
   CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::ticked))
   CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::report_again))
 CAF_END_TYPE_ID_BLOCK(kvtide_wire)
@@ -133,7 +130,6 @@ CAF_BEGIN_TYPE_ID_BLOCK(kvtide_local, caf::id_block::kvtide_wire::end)
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::shutdown))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::advance))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::timer))
-  CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::search_keys))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::store_offer))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::load_offer))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::search_result))
@@ -143,16 +139,14 @@ CAF_BEGIN_TYPE_ID_BLOCK(kvtide_local, caf::id_block::kvtide_wire::end)
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::cache_events))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::pool_report))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::snapshot_answer))
-  CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::prepare_search))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::plan_store))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::plan_load))
-  CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::shrink))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::retire))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::open_pool))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::search))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::prepare_stores))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::prepare_load))
-  CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::complete_job))
+  CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::complete_jobs))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::release_promise))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::release_slots))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::reset_pool))
@@ -167,7 +161,7 @@ CAF_BEGIN_TYPE_ID_BLOCK(kvtide_local, caf::id_block::kvtide_wire::end)
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::end_step))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::memory_registered))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::memory_unregistered))
-  CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::copy_done))
+  CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::copies_done))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::fence_made))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::device_ticked))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::register_memory))

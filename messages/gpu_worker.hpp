@@ -114,7 +114,7 @@ struct memory_registered {
 /// Answers `unregister_memory`.
 struct memory_unregistered {};
 
-/// A copy job ended on this device.
+/// How a copy job ended.
 struct copy_done {
   job_id job = 0;
   bool ok = true;
@@ -122,6 +122,11 @@ struct copy_done {
   std::uint32_t first_failed_row = 0;
   /// Why it failed; only if not `ok`.
   std::string text;
+};
+
+/// Copy jobs ended on this device, in this order.
+struct copies_done {
+  std::vector<copy_done> jobs;
 };
 
 /// Answers `make_fence`. With a host fence it comes when the fence is over.
@@ -151,7 +156,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::end_step)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::get_rank_stats)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::memory_registered)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::memory_unregistered)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::copy_done)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::copies_done)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::fence_made)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::device_ticked)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::device_breach)
@@ -169,7 +174,7 @@ using gpu_worker_actor = caf::typed_actor<
   caf::reacts_to<msg::get_rank_stats>,
   // From the device.
   caf::reacts_to<msg::memory_registered>,
-  caf::reacts_to<msg::memory_unregistered>, caf::reacts_to<msg::copy_done>,
+  caf::reacts_to<msg::memory_unregistered>, caf::reacts_to<msg::copies_done>,
   caf::reacts_to<msg::fence_made>, caf::reacts_to<msg::device_ticked>,
   caf::reacts_to<msg::device_breach>,
   // From itself.

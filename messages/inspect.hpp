@@ -14,6 +14,8 @@
 #include <caf/sec.hpp>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace kvtide {
 
@@ -42,8 +44,13 @@ typename Inspector::result_type inspect(Inspector& f, job_row& x) {
 
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, job& x) {
-  return f(caf::meta::type_name("job"), x.id, x.kind, x.request, x.rows,
-           x.first_block);
+  auto rows = std::vector<job_row>(x.rows.begin(), x.rows.end());
+  auto load = [&x, &rows]() -> caf::error {
+    x.rows = std::move(rows);
+    return caf::none;
+  };
+  return f(caf::meta::type_name("job"), x.id, x.kind, x.request, rows,
+           caf::meta::load_callback(load));
 }
 
 } // namespace kvtide

@@ -6,7 +6,8 @@
 
 #pragma once
 
-#include "core/request_update.hpp"
+#include "core/key_list.hpp"
+#include "core/table_update.hpp"
 #include "messages/fwd.hpp"
 #include "messages/turn.hpp"
 
@@ -18,17 +19,13 @@
 
 namespace kvtide::msg {
 
-/// Asks for the keys to search. Answered by `search_keys`.
-struct prepare_search {
-  turn_id turn = 0;
-  core::request_update update;
-};
-
 /// Asks what can be stored below the wanted number of tokens. Answered by
 /// `store_offer`.
 struct plan_store {
   turn_id turn = 0;
-  core::request_update update;
+  core::table_update update;
+  /// Every key of the request, one view per group.
+  std::vector<core::key_view> keys;
   /// The intent, see core/store_intent.hpp.
   token_count wanted = 0;
   /// Per group: first chunk not yet considered stored.
@@ -38,17 +35,13 @@ struct plan_store {
 /// Asks which chunks a load has to read. Answered by `load_offer`.
 struct plan_load {
   turn_id turn = 0;
-  core::request_update update;
+  core::table_update update;
+  /// Every key of the request, one view per group.
+  std::vector<core::key_view> keys;
   /// Tokens that will be there after the load.
   token_count total = 0;
   std::vector<std::vector<block_id>> blocks;
   std::vector<std::vector<std::uint8_t>> hashed;
-};
-
-/// Forgets keys beyond `tokens`.
-struct shrink {
-  core::request_update update;
-  token_count tokens = 0;
 };
 
 /// The request is over. Its last message, on the same path as all others.
@@ -56,19 +49,15 @@ struct retire {};
 
 } // namespace kvtide::msg
 
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::prepare_search)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::plan_store)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::plan_load)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::shrink)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::retire)
 
 namespace kvtide {
 
-/// Owns the chunk keys and the block tables of one request.
-using request_actor
-  = caf::typed_actor<caf::reacts_to<msg::prepare_search>,
-                     caf::reacts_to<msg::plan_store>,
-                     caf::reacts_to<msg::plan_load>,
-                     caf::reacts_to<msg::shrink>, caf::reacts_to<msg::retire>>;
+/// Owns the block tables of one request.
+using request_actor = caf::typed_actor<caf::reacts_to<msg::plan_store>,
+                                       caf::reacts_to<msg::plan_load>,
+                                       caf::reacts_to<msg::retire>>;
 
 } // namespace kvtide

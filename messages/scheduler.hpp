@@ -8,6 +8,7 @@
 #pragma once
 
 #include "core/cache.hpp"
+#include "core/store_plan.hpp"
 #include "messages/fwd.hpp"
 #include "messages/inspect.hpp"
 #include "messages/timer.hpp"
@@ -122,7 +123,7 @@ typename Inspector::result_type inspect(Inspector& f, worker_ready& x) {
            x.device);
 }
 
-/// A job ended on one rank. Nothing else comes from a worker (S10).
+/// How a job ended on one rank.
 struct transfer_done {
   job_id job = 0;
   rank_id rank = 0;
@@ -140,6 +141,17 @@ typename Inspector::result_type inspect(Inspector& f, transfer_done& x) {
            x.status, x.first_failed_row, x.again);
 }
 
+/// Jobs ended on one rank, in this order. Nothing else comes from a worker
+/// (S10).
+struct transfers_done {
+  std::vector<transfer_done> reports;
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, transfers_done& x) {
+  return f(caf::meta::type_name("transfers_done"), x.reports);
+}
+
 /// Answers `tick`.
 struct ticked {
   rank_id rank = 0;
@@ -155,22 +167,11 @@ typename Inspector::result_type inspect(Inspector& f, ticked& x) {
 
 // -- from requests ------------------------------------------------------------
 
-/// Answers `prepare_search`.
-struct search_keys {
-  turn_id turn = 0;
-  request_id request = 0;
-  std::vector<core::key_view> keys;
-};
-
 /// Answers `plan_store`.
 struct store_offer {
   turn_id turn = 0;
-  /// `offer.keys` is always filled; `offer.candidates` may be empty.
-  core::store_offer offer;
-  /// The blocks of each candidate, in their order.
-  std::vector<std::vector<block_id>> blocks;
-  /// Per group: chunks below the clamp.
-  std::vector<std::size_t> storable;
+  request_id request = 0;
+  core::store_plan plan;
 };
 
 /// Answers `plan_load`.
@@ -179,7 +180,6 @@ struct load_offer {
   request_id request = 0;
   /// Slots are not known yet.
   std::vector<job_row> rows;
-  std::vector<std::uint32_t> first_block;
 };
 
 // -- from the cache manager ---------------------------------------------------
@@ -193,6 +193,8 @@ struct search_result {
 /// Answers `prepare_stores`, one per offer.
 struct stores_prepared {
   turn_id turn = 0;
+  /// Come back to who made them. Empty if nothing was granted.
+  std::vector<core::store_offer> offers;
   std::vector<core::store_grant> grants;
 };
 
@@ -246,7 +248,6 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::get_snapshot)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::take_events)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::shutdown)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::advance)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::search_keys)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::store_offer)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::load_offer)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::search_result)
@@ -273,13 +274,12 @@ using scheduler_engine_port = caf::typed_actor<
 /// What a worker may say.
 using scheduler_worker_port
   = caf::typed_actor<caf::reacts_to<msg::worker_ready>,
-                     caf::reacts_to<msg::transfer_done>,
+                     caf::reacts_to<msg::transfers_done>,
                      caf::reacts_to<msg::ticked>>;
 
 /// What a request may say.
 using scheduler_request_port
-  = caf::typed_actor<caf::reacts_to<msg::search_keys>,
-                     caf::reacts_to<msg::store_offer>,
+  = caf::typed_actor<caf::reacts_to<msg::store_offer>,
                      caf::reacts_to<msg::load_offer>>;
 
 /// What the cache manager may say.

@@ -28,6 +28,7 @@ options make_runtime_options(const replay_options& opts) {
   res.ranks = opts.ranks;
   res.host_bytes = opts.host_bytes;
   res.policy = opts.policy;
+  res.cache_events = true;
   res.rules = opts.rules;
   res.delivery = opts.delivery;
   res.device = opts.clock;

@@ -8,7 +8,10 @@
 #include "kvtide/ids.hpp"
 #include "kvtide/key.hpp"
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <utility>
 #include <vector>
 
 namespace kvtide {
@@ -32,15 +35,49 @@ struct job_row {
   std::vector<block_id> blocks;
 };
 
+/// The rows of a job. Never change once they are made, so that all who hear of
+/// the job share them: a copy costs a pointer. Safe to read on any thread.
+class job_rows {
+public:
+  job_rows() = default;
+
+  // NOLINTNEXTLINE(google-explicit-constructor): rows are rows.
+  job_rows(std::vector<job_row> rows)
+    : rows_(std::make_shared<const std::vector<job_row>>(std::move(rows))) {
+    // nop
+  }
+
+  [[nodiscard]] std::size_t size() const noexcept {
+    return rows_ ? rows_->size() : 0;
+  }
+
+  [[nodiscard]] bool empty() const noexcept {
+    return size() == 0;
+  }
+
+  [[nodiscard]] const job_row* begin() const noexcept {
+    return rows_ ? rows_->data() : nullptr;
+  }
+
+  [[nodiscard]] const job_row* end() const noexcept {
+    return begin() + size();
+  }
+
+  /// @pre `index < size()`
+  [[nodiscard]] const job_row& operator[](std::size_t index) const noexcept {
+    return (*rows_)[index];
+  }
+
+private:
+  std::shared_ptr<const std::vector<job_row>> rows_;
+};
+
 struct job {
   job_id id = 0;
   job_kind kind = job_kind::store;
   request_id request = 0;
   /// Groups in configured order, chunks ascending inside a group.
-  std::vector<job_row> rows;
-  /// Per group: logical index, in the request's block table, of the first
-  /// block that is copied.
-  std::vector<std::uint32_t> first_block;
+  job_rows rows;
 };
 
 /// How a job ended on one rank.

@@ -115,6 +115,10 @@ struct options {
   /// the same chunk twice (SCHEMA 4.2).
   bool enable_prefix_caching = true;
 
+  /// Note what is stored and removed, for `runtime::take_events`. Whoever wants
+  /// that has to take the events now and then: they are kept until then.
+  bool cache_events = false;
+
   rule_set rules = rule_set::safe;
 
   /// Lookups that may answer "ask again" per admission (R7), at least 0.

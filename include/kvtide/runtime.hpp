@@ -69,7 +69,7 @@ public:
 
   /// Forgets all cached content. Answered by `call_done`.
   ticket_id reset();
-  /// Answered by `events_answer`.
+  /// Answered by `events_answer`; empty without `options::cache_events`.
   ticket_id take_events();
   /// Answered by `stats_answer`.
   ticket_id get_stats();
@@ -97,8 +97,8 @@ public:
 
   // -- the rank side ----------------------------------------------------------
 
-  /// Starts a rank of this process again that has died: after `rank_failed` with
-  /// `ec::rank_unavailable` and the `kv_unregistered` behind it. Its
+  /// Starts a rank of this process again that has died: after `rank_failed`
+  /// with `ec::rank_unavailable` and the `kv_unregistered` behind it. Its
   /// `register_kv` comes next. Takes effect at once.
   /// @returns `ec::out_of_order` if the rank lives or one of its copies runs,
   ///          `ec::shutting_down` if the scheduler is gone

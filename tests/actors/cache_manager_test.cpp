@@ -47,6 +47,7 @@ class CacheManager : public test::actor_fixture {
 protected:
   CacheManager() {
     auto opts = options{};
+    opts.cache_events = true;
     opts.groups.front().tokens_per_block = 4;
     opts.blocks_per_chunk = 1;
     opts.tokens_per_hash = 4;
@@ -93,9 +94,12 @@ protected:
     return out;
   }
 
-  static msg::complete_job done(job_kind kind, const std::string& text,
-                                bool ok = true) {
-    return {0, kind, keys(text), ok, false, {}};
+  static msg::complete_jobs done(job_kind kind, const std::string& text,
+                                 bool ok = true) {
+    auto rows = std::vector<job_row>{};
+    for (const auto& key : keys(text))
+      rows.push_back({key, 0, 0, {}});
+    return {{{0, kind, std::move(rows), ok, false, {}}}};
   }
 
   static msg::search search(const std::string& text, token_count known,

@@ -48,10 +48,12 @@ fake_worker(gpu_worker_actor::stateful_pointer<fake_state>, worker_log* log) {
     [=](const msg::memory_unregistered&) {
       log->heard.emplace_back("unregistered");
     },
-    [=](const msg::copy_done& x) {
-      log->heard.push_back((x.ok ? "done " : "failed ")
-                           + std::to_string(x.job));
-      log->done.push_back(x);
+    [=](const msg::copies_done& x) {
+      for (const auto& one : x.jobs) {
+        log->heard.push_back((one.ok ? "done " : "failed ")
+                             + std::to_string(one.job));
+        log->done.push_back(one);
+      }
     },
     [=](const msg::fence_made& x) {
       log->heard.push_back("fence " + std::to_string(x.step));
@@ -104,11 +106,7 @@ private:
 /// One row of two blocks.
 job one_row(job_kind kind, job_id id, slot_id slot, block_id first,
             block_id second) {
-  job result;
-  result.id = id;
-  result.kind = kind;
-  result.rows.push_back({{}, slot, 0, {first, second}});
-  return result;
+  return {id, kind, 0, std::vector<job_row>{{{}, slot, 0, {first, second}}}};
 }
 
 job store(job_id id, slot_id slot, block_id first, block_id second) {
@@ -285,10 +283,11 @@ TEST_F(Device, AnnouncesInOrderOfTimeAndLeavesHolesAlone) {
 
 TEST_F(Device, GEO_04_fails_a_job_outside_the_memory_and_goes_on_with_others) {
   start();
-  auto two_rows = store(4, 1, 1, 2);
-  two_rows.rows.push_back({{}, 4, 1, {1, 2}});
-  auto other_group = store(5, 2, 1, 2);
-  other_group.rows[0].key.group = 1;
+  const auto two_rows
+    = job{4, job_kind::store, 0,
+          std::vector<job_row>{{{}, 1, 0, {1, 2}}, {{}, 4, 1, {1, 2}}}};
+  const auto other_group = job{
+    5, job_kind::store, 0, std::vector<job_row>{{{{}, 1, 0}, 2, 0, {1, 2}}}};
   ask(msg::submit_jobs{{store(1, 0, 1, 2), store(2, 4, 1, 2),
                         store(3, 1, 1, blocks), two_rows, other_group},
                        {},
@@ -310,8 +309,9 @@ TEST_F(Device, PassesAFailedCopyOn) {
       id == 2 ? gpu::fault_kind::fail : gpu::fault_kind::none, 1, 0};
   };
   start();
-  auto two_rows = store(2, 0, 1, 2);
-  two_rows.rows.push_back({{}, 1, 1, {1, 2}});
+  const auto two_rows
+    = job{2, job_kind::store, 0,
+          std::vector<job_row>{{{}, 0, 0, {1, 2}}, {{}, 1, 1, {1, 2}}}};
   ask(msg::submit_jobs{{store(1, 2, 1, 2), two_rows}, {}, {}});
   tick(1'000);
   EXPECT_THAT(take_heard(), ElementsAre("done 1", "failed 2", "ticked"));

@@ -43,7 +43,10 @@ fake_scheduler(scheduler_worker_port::stateful_pointer<fake_state>,
                scheduler_log* log) {
   return {
     [=](const msg::worker_ready& x) { log->ready.push_back(x); },
-    [=](const msg::transfer_done& x) { log->reports.push_back(x); },
+    [=](const msg::transfers_done& x) {
+      log->reports.insert(log->reports.end(), x.reports.begin(),
+                          x.reports.end());
+    },
     [=](const msg::ticked& x) { log->ticks.push_back(x); },
   };
 }
@@ -302,7 +305,7 @@ TEST_F(GpuWorker, SubmitsNothingAfterUnregister) {
   EXPECT_THAT(take_asked(), ElementsAre("unregister"));
   EXPECT_THAT(take_reports(), ElementsAre("2 failed", "3 failed"));
   EXPECT_EQ(rank.unregistered, 0u);
-  tell(msg::copy_done{1, true, 0, {}});
+  tell(msg::copies_done{{{1, true, 0, {}}}});
   tell(msg::memory_unregistered{});
   EXPECT_EQ(rank.unregistered, 1u);
   tell(msg::end_step{2, {}});
@@ -354,7 +357,7 @@ TEST_F(GpuWorker, S4HandsDeferredThenFlushedStoresOverBeforeAnybodyWaits) {
   EXPECT_THAT(take_asked(), ElementsAre("submit 1 3", "fence 1 3"));
   tell(stores(2, {2}));
   for (const auto id : {0, 1, 3})
-    tell(msg::copy_done{static_cast<job_id>(id), true, 0, {}});
+    tell(msg::copies_done{{{static_cast<job_id>(id), true, 0, {}}}});
   EXPECT_THAT(take_reports(), ElementsAre("0 done", "1 done", "3 done"));
   tell(msg::fence_made{2, {}});
   tell(msg::end_step{2, {}});
@@ -368,7 +371,7 @@ TEST_F(GpuWorker, S4HandsDeferredThenFlushedStoresOverBeforeAnybodyWaits) {
 TEST_F(GpuWorker, S4WaitsForAJobThatIsDoneAlready) {
   start();
   run_step(begin(1, {1}));
-  tell(msg::copy_done{1, true, 0, {}});
+  tell(msg::copies_done{{{1, true, 0, {}}}});
   tell(begin(2, {}, {}, {1}));
   EXPECT_THAT(take_asked(), ElementsAre("submit 1", "fence 1"));
   EXPECT_EQ(state().order.total(), 0u);
@@ -415,7 +418,7 @@ TEST_F(GpuWorker, S4SafeRulesDropALoadOfTheSameStepFromTheFlush) {
   tell(begin(2, {2, 3}, {}, {1, 2, 3}));
   EXPECT_THAT(take_asked(),
               ElementsAre("submit 1", "fence 1", "submit 2 3 after 1"));
-  tell(msg::copy_done{1, true, 0, {}});
+  tell(msg::copies_done{{{1, true, 0, {}}}});
   tell(msg::fence_made{2, {}});
   tell(msg::end_step{2, {}});
   tell(begin(3, {4}, {}, {4}));
@@ -554,9 +557,9 @@ TEST_F(GpuWorker, S9ReportsEachJobOnceWithItsFirstFailedRow) {
   ear.expect();
   start();
   run_step(begin(1, {1, 2}));
-  tell(msg::copy_done{2, false, 4, "broken"});
-  tell(msg::copy_done{1, true, 0, {}});
-  tell(msg::copy_done{1, true, 0, {}});
+  tell(msg::copies_done{{{2, false, 4, "broken"}}});
+  tell(msg::copies_done{{{1, true, 0, {}}}});
+  tell(msg::copies_done{{{1, true, 0, {}}}});
   EXPECT_THAT(take_reports(), ElementsAre("2 failed from 4", "1 done"));
   EXPECT_EQ(state().order.total(), 1u);
 }
@@ -564,7 +567,7 @@ TEST_F(GpuWorker, S9ReportsEachJobOnceWithItsFirstFailedRow) {
 TEST_F(GpuWorker, S9IgnoresTheEndOfAJobThatItNeverSaw) {
   ear.expect();
   start();
-  tell(msg::copy_done{9, true, 0, {}});
+  tell(msg::copies_done{{{9, true, 0, {}}}});
   EXPECT_THAT(take_reports(), IsEmpty());
   EXPECT_EQ(state().order.total(), 1u);
 }
@@ -575,13 +578,13 @@ TEST_F(GpuWorker, S9ReportsALateJobOnceAndItsEndOnce) {
   run_step(begin(1, {1, 2}));
   world.advance(999ms);
   EXPECT_THAT(take_reports(), IsEmpty());
-  tell(msg::copy_done{2, true, 0, {}});
+  tell(msg::copies_done{{{2, true, 0, {}}}});
   for (auto i = 0; i < 10; ++i)
     world.advance(100ms);
   EXPECT_THAT(take_reports(), ElementsAre("2 done", "1 late"));
   EXPECT_FALSE(world.timers_pending());
-  tell(msg::copy_done{1, false, 0, "broken"});
-  tell(msg::copy_done{1, false, 0, "broken"});
+  tell(msg::copies_done{{{1, false, 0, "broken"}}});
+  tell(msg::copies_done{{{1, false, 0, "broken"}}});
   EXPECT_THAT(take_reports(), ElementsAre("1 drained"));
 }
 
@@ -629,7 +632,7 @@ TEST_F(GpuWorker, LetsCopiesEndAndQuitsWhenTheSchedulerGoes) {
   world.kill(boss);
   ASSERT_EQ(rank.failures.size(), 1u);
   EXPECT_EQ(rank.failures[0].reason.code, ec::shutting_down);
-  tell(msg::copy_done{1, true, 0, {}});
+  tell(msg::copies_done{{{1, true, 0, {}}}});
   tell(msg::fence_made{2, {}});
   EXPECT_THAT(take_ready(), ElementsAre(2)) << "its compute may go on";
   tell(msg::end_step{2, {}});
@@ -637,9 +640,9 @@ TEST_F(GpuWorker, LetsCopiesEndAndQuitsWhenTheSchedulerGoes) {
   EXPECT_EQ(rank.failures.size(), 2u) << "no plan will come";
   EXPECT_THAT(take_asked(), IsEmpty());
   for (const auto id : {2, 3})
-    tell(msg::copy_done{static_cast<job_id>(id), true, 0, {}});
+    tell(msg::copies_done{{{static_cast<job_id>(id), true, 0, {}}}});
   EXPECT_TRUE(is_alive(uut));
-  tell(msg::copy_done{4, true, 0, {}});
+  tell(msg::copies_done{{{4, true, 0, {}}}});
   EXPECT_FALSE(is_alive(uut));
 }
 
@@ -665,7 +668,7 @@ TEST_F(GpuWorker, AnswersRegistrationsWithoutAScheduler) {
   tell(msg::unregister_kv{});
   world.kill(boss);
   EXPECT_TRUE(is_alive(uut));
-  tell(msg::copy_done{1, true, 0, {}});
+  tell(msg::copies_done{{{1, true, 0, {}}}});
   tell(msg::memory_unregistered{});
   EXPECT_EQ(rank.unregistered, 1u);
   EXPECT_FALSE(is_alive(uut));
@@ -675,8 +678,8 @@ TEST_F(GpuWorker, S9RepeatsWhatItReportedUntilNobodyAsks) {
   start();
   run_step(begin(1, {1, 2, 3}));
   tell(stores(1, {4}));
-  tell(msg::copy_done{1, true, 0, {}});
-  tell(msg::copy_done{2, false, 4, "broken"});
+  tell(msg::copies_done{{{1, true, 0, {}}}});
+  tell(msg::copies_done{{{2, false, 4, "broken"}}});
   EXPECT_THAT(take_reports(), ElementsAre("1 done", "2 failed from 4"));
   // What is here still comes.
   tell(msg::report_again{{1, 2, 3, 4}, {}});
@@ -692,7 +695,7 @@ TEST_F(GpuWorker, S9RepeatsThatAJobIsLateOrOver) {
   run_step(begin(1, {1, 2}));
   for (auto i = 0; i < 10; ++i)
     world.advance(100ms);
-  tell(msg::copy_done{1, true, 0, {}});
+  tell(msg::copies_done{{{1, true, 0, {}}}});
   EXPECT_THAT(take_reports(), ElementsAre("1 late", "2 late", "1 drained"));
   tell(msg::report_again{{1, 2}, {}});
   EXPECT_THAT(take_reports(), ElementsAre("1 late", "1 drained", "2 late"));
@@ -733,7 +736,7 @@ TEST_F(GpuWorker, S9RefusesAJobThatItSaidItNeverHeardOf) {
 TEST_F(GpuWorker, S10SaysOnlyHowAJobEnded) {
   start();
   run_step(begin(1, {1}));
-  tell(msg::copy_done{1, false, 2, "a secret of this rank"});
+  tell(msg::copies_done{{{1, false, 2, "a secret of this rank"}}});
   ASSERT_EQ(told.reports.size(), 1u);
   // Does not compile with another field.
   const auto& [id, from, life, status, row, again] = told.reports[0];
@@ -875,7 +878,7 @@ TEST_F(GpuWorker, S13ArmsATimerOnlyWhileSomethingIsDue) {
   tell(stores(1, {1}));
   EXPECT_TRUE(world.timers_pending());
   world.advance(5ms);
-  tell(msg::copy_done{1, true, 0, {}});
+  tell(msg::copies_done{{{1, true, 0, {}}}});
   world.advance(200ms);
   EXPECT_FALSE(world.timers_pending());
 }
@@ -955,11 +958,11 @@ TEST_F(GpuWorkerInSimulatedTime, S9CopyThatEndsAtItsDeadlineIsInTime) {
   run_step(begin(1, {1, 2}));
   tell(msg::tick{5'000});
   EXPECT_THAT(take_asked(), ElementsAre("submit 1 2", "tick 1000"));
-  tell(msg::copy_done{1, true, 0, {}});
+  tell(msg::copies_done{{{1, true, 0, {}}}});
   tell(msg::device_ticked{never});
   EXPECT_THAT(take_reports(), ElementsAre("1 done", "2 late"));
   EXPECT_THAT(take_asked(), ElementsAre("tick 5000"));
-  tell(msg::copy_done{2, true, 0, {}});
+  tell(msg::copies_done{{{2, true, 0, {}}}});
   tell(msg::device_ticked{never});
   EXPECT_THAT(take_reports(), ElementsAre("2 drained"));
   ASSERT_EQ(told.ticks.size(), 1u);

@@ -39,9 +39,11 @@ using report_log = std::vector<std::string>;
 scheduler_worker_port::behavior_type
 fake_scheduler(scheduler_worker_port::stateful_pointer<fake_state>,
                report_log* log) {
-  return listen<scheduler_worker_port>([=](const msg::transfer_done& x) {
-    log->push_back((x.status == job_status::failed ? "failed " : "not failed ")
-                   + std::to_string(x.job));
+  return listen<scheduler_worker_port>([=](const msg::transfers_done& all) {
+    for (const auto& x : all.reports)
+      log->push_back(
+        (x.status == job_status::failed ? "failed " : "not failed ")
+        + std::to_string(x.job));
   });
 }
 
@@ -91,11 +93,9 @@ protected:
   }
 
   static job store(job_id id) {
-    auto out = job{};
-    out.id = id;
-    out.rows.push_back(
-      {{}, static_cast<slot_id>(id), 0, {static_cast<block_id>(id)}});
-    return out;
+    return {id, job_kind::store, 0,
+            std::vector<job_row>{
+              {{}, static_cast<slot_id>(id), 0, {static_cast<block_id>(id)}}}};
   }
 
   std::vector<char> bytes = std::vector<char>(8 * block_bytes);

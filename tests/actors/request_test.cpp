@@ -21,7 +21,6 @@ struct fake_state {
 
 /// In the order of arrival, each kind by itself.
 struct heard {
-  std::vector<msg::search_keys> searches;
   std::vector<msg::store_offer> stores;
   std::vector<msg::load_offer> loads;
 };
@@ -30,7 +29,6 @@ scheduler_request_port::behavior_type
 fake_scheduler(scheduler_request_port::stateful_pointer<fake_state>,
                heard* log) {
   return {
-    [=](const msg::search_keys& x) { log->searches.push_back(x); },
     [=](const msg::store_offer& x) { log->stores.push_back(x); },
     [=](const msg::load_offer& x) { log->loads.push_back(x); },
   };
@@ -56,13 +54,17 @@ protected:
     world.run();
   }
 
-  static core::request_update update(std::uint8_t hashes,
-                                     std::vector<block_id> blocks) {
-    auto out = core::request_update{};
-    for (std::uint8_t x = 0; x < hashes; ++x)
-      out.hashes.emplace_back(&x, 1);
+  static core::table_update update(std::vector<block_id> blocks) {
+    auto out = core::table_update{};
     out.appended.push_back(std::move(blocks));
     return out;
+  }
+
+  static std::vector<core::key_view> keys(std::uint8_t count) {
+    auto out = core::key_list{0, 0};
+    for (std::uint8_t x = 0; x < count; ++x)
+      out.append({&x, 1});
+    return {out.view()};
   }
 
   heard log;
@@ -71,61 +73,52 @@ protected:
   request_actor uut;
 };
 
-TEST_F(Request, AnswersWithItsKeys) {
-  tell(msg::prepare_search{1, update(2, {})});
-  ASSERT_EQ(log.searches.size(), 1u);
-  EXPECT_EQ(log.searches[0].request, 7u);
-  ASSERT_EQ(log.searches[0].keys.size(), 1u);
-  EXPECT_EQ(log.searches[0].keys[0].size(), 2u);
-}
-
 TEST_F(Request, OffersWhatItCanStore) {
-  tell(msg::plan_store{1, update(3, {1, 2}), 12, {0}});
+  tell(msg::plan_store{1, update({1, 2}), keys(3), 12, {0}});
   ASSERT_EQ(log.stores.size(), 1u);
-  const auto& offer = log.stores[0];
-  EXPECT_EQ(offer.offer.request, 7u);
-  EXPECT_EQ(offer.offer.candidates.size(), 2u);
-  EXPECT_THAT(offer.blocks, ElementsAre(ElementsAre(1u), ElementsAre(2u)));
-  EXPECT_THAT(offer.storable, ElementsAre(2u));
-  EXPECT_EQ(offer.offer.keys.at(0).size(), 3u);
+  EXPECT_EQ(log.stores[0].request, 7u);
+  const auto& plan = log.stores[0].plan;
+  ASSERT_EQ(plan.candidates.size(), 2u);
+  EXPECT_THAT(plan.candidates[1].blocks, ElementsAre(2u));
+  EXPECT_THAT(plan.storable, ElementsAre(2u));
 }
 
 TEST_F(Request, AnswersEvenIfItHasNothingToStore) {
-  tell(msg::plan_store{1, update(3, {}), 12, {0}});
+  tell(msg::plan_store{1, update({}), keys(3), 12, {0}});
   ASSERT_EQ(log.stores.size(), 1u);
-  EXPECT_THAT(log.stores[0].offer.candidates, IsEmpty());
-  EXPECT_EQ(log.stores[0].offer.keys.at(0).size(), 3u);
+  EXPECT_THAT(log.stores[0].plan.candidates, IsEmpty());
 }
 
 TEST_F(Request, SaysWhatALoadReads) {
-  tell(msg::plan_load{1, update(2, {}), 8, {{4, 5, 6}}, {{1, 0, 0}}});
+  tell(msg::plan_load{1, {}, keys(2), 8, {{4, 5, 6}}, {{1, 0, 0}}});
   ASSERT_EQ(log.loads.size(), 1u);
-  ASSERT_EQ(log.loads[0].rows.size(), 1u);
-  EXPECT_EQ(log.loads[0].rows[0].chunk, 1u);
-  EXPECT_THAT(log.loads[0].rows[0].blocks, ElementsAre(5u));
-  EXPECT_THAT(log.loads[0].first_block, ElementsAre(1u));
+  const auto& rows = log.loads[0].rows;
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].chunk, 1u);
+  EXPECT_THAT(rows[0].blocks, ElementsAre(5u));
 }
 
-TEST_F(Request, ForgetsKeysThatWereRolledBack) {
-  tell(msg::plan_store{1, update(3, {1, 2, 3}), 12, {0}});
-  tell(msg::shrink{{}, 7});
-  tell(msg::plan_store{2, {}, 12, {0}});
-  EXPECT_THAT(log.stores.back().storable, ElementsAre(1u));
+TEST_F(Request, TakesWhatItMissedWithALoadToo) {
+  tell(msg::plan_load{1, update({1}), keys(1), 4, {{1}}, {{1}}});
+  tell(msg::plan_store{2, update({2}), keys(2), 8, {1}});
+  const auto& candidates = log.stores.at(0).plan.candidates;
+  ASSERT_EQ(candidates.size(), 1u);
+  EXPECT_THAT(candidates[0].blocks, ElementsAre(2u));
 }
 
 TEST_F(Request, AnswersInTheOrderOfTheQuestions) {
-  world.send(uut, msg::plan_store{1, update(1, {1}), 4, {0}});
-  world.send(uut, msg::plan_store{2, update(0, {2}), 4, {1}});
+  world.send(uut, msg::plan_store{1, update({1}), keys(1), 4, {0}});
+  world.send(uut, msg::plan_store{2, update({2}), keys(1), 4, {1}});
   world.run();
   ASSERT_EQ(log.stores.size(), 2u);
-  EXPECT_EQ(log.stores[0].offer.candidates.size(), 1u);
-  EXPECT_EQ(log.stores[1].offer.candidates.size(), 0u);
+  EXPECT_EQ(log.stores[0].plan.candidates.size(), 1u);
+  EXPECT_EQ(log.stores[1].plan.candidates.size(), 0u);
 }
 
 TEST_F(Request, EndsWhenItIsRetired) {
   tell(msg::retire{});
-  tell(msg::prepare_search{});
-  EXPECT_THAT(log.searches, IsEmpty());
+  tell(msg::plan_store{1, {}, keys(1), 4, {0}});
+  EXPECT_THAT(log.stores, IsEmpty());
 }
 
 } // namespace

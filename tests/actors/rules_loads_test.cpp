@@ -84,6 +84,22 @@ TEST(Rules, R7_what_is_ready_is_answered_and_own_jobs_are_not_counted) {
     ASSERT_EQ(sys.lookup(Q), defer);
 }
 
+TEST(Rules, R7_each_admission_may_be_deferred_as_often) {
+  auto opts = plain_options(safe);
+  opts.max_deferrals = 2;
+  auto sys = test_system{opts};
+  sys.add(P, 4);
+  EXPECT_EQ(sys.step({{{P, 4, {{1}}}}, {}}), "S0{P#0<-1}");
+  sys.add(R, 5, {P, 4});
+  for (auto admission : {0, 1}) {
+    EXPECT_EQ(sys.lookup(R), defer);
+    EXPECT_EQ(sys.lookup(R), defer);
+    EXPECT_EQ(sys.lookup(R), 0) << "admission " << admission;
+    EXPECT_EQ(sys.step({{{R, 5, {{2, 3}}}}, {}}), "-") << "P stores it";
+    EXPECT_EQ(sys.step({{}, {R}}), "-");
+  }
+}
+
 // TOC-01
 TEST(Rules, R11_what_a_lookup_promised_is_what_the_load_gets) {
   const auto tale = [](rule_set rules, eviction_policy policy) {
@@ -112,6 +128,21 @@ TEST(Rules, R11_what_a_lookup_promised_is_what_the_load_gets) {
     EXPECT_THAT(tale(safe, policy), ElementsAre("-", "L1{R#0->4,R#1->5}",
                                                 "load_done R 1", "S2{Q#0<-3}"));
   }
+}
+
+TEST(Rules, R11_a_reset_ends_what_a_lookup_holds) {
+  auto sys = test_system{plain_options(safe), 1};
+  warm(sys, P, {{1}}, 4);
+  sys.add(Q, 5, {P, 4});
+  EXPECT_EQ(sys.lookup(Q), 4);
+  (void)sys.reset();
+  sys.add(A, 4);
+  sys.add(B, 4);
+  EXPECT_EQ(sys.step({{{A, 4, {{2}}}, {B, 4, {{3}}}}, {}}), "S1{A#0<-2}");
+  EXPECT_EQ(sys.counters().refused_stores, 1u);
+  EXPECT_EQ(sys.lookup(Q), 0);
+  EXPECT_EQ(sys.step(), "-");
+  EXPECT_EQ(sys.counters().refused_stores, 1u) << "no slot became free";
 }
 
 TEST(Rules, R11_one_hit_is_held_whole_and_further_ones_up_to_half) {

@@ -5,9 +5,9 @@
 /// looked at one by one: some rows look alike from outside.
 
 #include "core/layout.hpp"
-#include "core/request_book.hpp"
 #include "core/rules.hpp"
 #include "core/store_intent.hpp"
+#include "core/store_plan.hpp"
 #include "tests/actors/short_forms.hpp"
 #include "tests/support/test_system.hpp"
 
@@ -197,17 +197,18 @@ TEST_P(EndState, HasItsCapability) {
   const auto& row = GetParam();
   const auto shape = std::make_shared<const core::layout>(
     core::make_layout(plain_options(row.rules)).value());
-  auto book
-    = core::request_book{shape, core::rules_of(row.rules), prompt_tokens};
-  auto update = core::request_update{};
+  auto keys = core::key_list{0, 0};
   for (char x = 0; x < row.known / 4; ++x)
-    update.hashes.emplace_back(&x, 1);
-  update.appended.resize(1);
+    keys.append({&x, 1});
+  auto tables = core::block_tables{1};
   for (block_id x = 1; x <= row.blocks; ++x)
-    update.appended[0].push_back(x);
-  book.apply(update);
-  EXPECT_THAT(book.plan_store(row.known, {0}).storable,
-              ElementsAre(row.capability));
+    tables.append(0, {&x, 1});
+  const auto key_views = std::vector{keys.view()};
+  const auto next = std::vector<std::size_t>{0};
+  const auto plan
+    = core::plan_store(*shape, core::rules_of(row.rules),
+                       {prompt_tokens, key_views, tables}, row.known, next);
+  EXPECT_THAT(plan.storable, ElementsAre(row.capability));
 }
 
 TEST_P(EndState, LeadsToItsJobs) {

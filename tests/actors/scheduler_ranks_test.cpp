@@ -65,7 +65,7 @@ throwing_cache(cache_manager_actor::stateful_pointer<fake_state>) {
     [](const msg::search&) { throw std::bad_alloc{}; },
     [](const msg::prepare_stores&) { throw std::bad_alloc{}; },
     [](const msg::prepare_load&) { throw std::bad_alloc{}; },
-    [](const msg::complete_job&) { throw std::bad_alloc{}; },
+    [](const msg::complete_jobs&) { throw std::bad_alloc{}; },
     [](const msg::drain_events&) { throw std::bad_alloc{}; },
     [](const msg::get_pool_report&) { throw std::bad_alloc{}; });
 }
@@ -162,7 +162,7 @@ TEST_F(SchedulerRanks, AsksSilentRanksInSimulatedTime) {
   tell(msg::add{1, {7, 4, 4, false, false, false, no_cap, 0, 0, {}}});
   tell(msg::extend{2, {7, 0, {prefix_hash{"a", 1}}, {}, {}}});
   tell(msg::step{3, {1, {{7, row_kind::fresh, {{1, 2}}, 0, 4, 4}}, {}, {}}});
-  tell(msg::transfer_done{0, 0, 1, job_status::done, 0});
+  tell(msg::transfers_done{{{0, 0, 1, job_status::done, 0}}});
   const auto silence = nanoseconds_t{20'000'000'000};
   tell(msg::advance{4, silence - 1});
   for (auto i = 0; i < 2; ++i)
@@ -176,7 +176,7 @@ TEST_F(SchedulerRanks, AsksSilentRanksInSimulatedTime) {
       tick(rank);
   EXPECT_THAT(asked, ElementsAre(0u)) << "one rank, one job";
   EXPECT_THAT(log.done, ElementsAre(4u)) << "the answer comes first";
-  tell(msg::transfer_done{0, 1, 1, job_status::done, 0});
+  tell(msg::transfers_done{{{0, 1, 1, job_status::done, 0}}});
   for (auto i = 0; i < 2; ++i)
     for (rank_id rank = 0; rank < 2; ++rank)
       tick(rank);

@@ -69,6 +69,7 @@ connector_reader::connector_reader(fields& config) {
     = static_cast<std::uint32_t>(config.number("num_workers", 1, max_ranks));
   opts.offload_prompt_only = config.truth("offload_prompt_only");
   opts.enable_prefix_caching = config.truth("enable_prefix_caching");
+  opts.cache_events = true;
   result_.host_chunks = static_cast<std::uint64_t>(
     config.number("host_chunks", 0, max_host_chunks));
   // The driver's devices say that a slot has one byte. Zero bytes would turn

@@ -6,9 +6,9 @@
 #include "actors/gpu_worker.hpp"
 #include "actors/scheduler.hpp"
 #include "tests/conformance/key_text.hpp"
-#include "tests/support/message_name.hpp"
 #include "tests/conformance/spans.hpp"
 #include "tests/conformance/want.hpp"
+#include "tests/support/message_name.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -212,7 +212,7 @@ void connector_replay::report_on(seat& rank, job_id id) {
   if (!rank.ledger.handed_over(id))
     return out_.complain("got no answer, want submit_jobs with job "
                          + std::to_string(id) + " to report");
-  stage_.send(rank.device, rank.worker, msg::copy_done{id, true, 0, {}});
+  stage_.send(rank.device, rank.worker, msg::copies_done{{{id, true, 0, {}}}});
   settle();
 }
 
@@ -270,6 +270,28 @@ void connector_replay::run_ranks(const step_plan& plan) {
   settle();
 }
 
+namespace {
+
+/// Per group: logical index, in the request's block table, of the first block
+/// that is copied.
+std::vector<std::size_t> first_blocks(const job& work,
+                                      const core::layout& shape) {
+  auto out = std::vector<std::size_t>(shape.groups.size());
+  auto found = std::vector<bool>(shape.groups.size());
+  for (const auto& row : work.rows) {
+    const auto group = row.key.group;
+    for (std::size_t i = 0; i < row.blocks.size(); ++i) {
+      if (found[group] || row.blocks[i] == no_block)
+        continue;
+      found[group] = true;
+      out[group] = row.chunk * shape.blocks_per_chunk + i;
+    }
+  }
+  return out;
+}
+
+} // namespace
+
 json connector_replay::jobs_text(const std::vector<job>& jobs) const {
   auto result = json::array();
   for (const auto& job : jobs) {
@@ -292,7 +314,7 @@ json connector_replay::jobs_text(const std::vector<job>& jobs) const {
                       {"req", name_of(job.request)},
                       {"gpu_blocks", std::move(blocks)},
                       {"group_sizes", sizes},
-                      {"block_indices", job.first_block},
+                      {"block_indices", first_blocks(job, *content_.shape)},
                       {"host_chunks", std::move(slots)},
                       {"keys", std::move(keys)}});
   }

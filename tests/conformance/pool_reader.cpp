@@ -22,6 +22,7 @@ pool_reader::pool_reader(fields& config) {
   result_.host_chunks = static_cast<std::uint64_t>(
     config.number("host_chunks", 0, max_host_chunks));
   opts.host_bytes = std::max<std::uint64_t>(result_.host_chunks, 1);
+  opts.cache_events = true;
   const auto& policy = config.text("policy");
   if (policy != "lru" && policy != "arc")
     throw unreadable{"'policy' is \"" + policy + "\", want one of lru, arc"};

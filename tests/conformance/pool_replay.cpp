@@ -35,6 +35,14 @@ driver_scheduler(scheduler_cache_port::stateful_pointer<driver_scheduler_state>,
   };
 }
 
+/// A job of these chunks; where they lie does not matter to the pool.
+job_rows rows_of(const std::vector<chunk_key>& keys) {
+  auto out = std::vector<job_row>{};
+  for (const auto& key : keys)
+    out.push_back({key, 0, 0, {}});
+  return out;
+}
+
 } // namespace
 
 pool_replay::pool_replay(const pool_scenario& content, stage& actors,
@@ -116,9 +124,9 @@ json pool_replay::ask(const prepare_store& call) {
 json pool_replay::ask(const complete_store& call) {
   auto report = msg::complete_job{};
   report.kind = job_kind::store;
-  report.keys = call.keys;
+  report.rows = rows_of(call.keys);
   report.ok = call.success;
-  say(std::move(report));
+  say(msg::complete_jobs{{std::move(report)}});
   if (!call.success)
     (void)answer<msg::rolled_back>();
   return {};
@@ -135,8 +143,8 @@ json pool_replay::ask(const prepare_load& call) {
 json pool_replay::ask(const complete_load& call) {
   auto report = msg::complete_job{};
   report.kind = job_kind::load;
-  report.keys = call.keys;
-  say(std::move(report));
+  report.rows = rows_of(call.keys);
+  say(msg::complete_jobs{{std::move(report)}});
   return {};
 }
 

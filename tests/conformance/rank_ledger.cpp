@@ -15,7 +15,6 @@ bool same(const job_row& x, const job_row& y) {
 
 bool same(const job& x, const job& y) {
   return x.id == y.id && x.kind == y.kind && x.request == y.request
-      && x.first_block == y.first_block
       && std::equal(x.rows.begin(), x.rows.end(), y.rows.begin(), y.rows.end(),
                     [](const auto& a, const auto& b) { return same(a, b); });
 }

@@ -16,12 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 job make_job(job_id id, job_kind kind) {
-  auto result = job{};
-  result.id = id;
-  result.kind = kind;
-  result.rows.push_back({chunk_key{}, 3, 0, {7}});
-  result.first_block.push_back(0);
-  return result;
+  return {id, kind, 0, std::vector<job_row>{{chunk_key{}, 3, 0, {7}}}};
 }
 
 job store(job_id id) {
@@ -132,7 +127,7 @@ TEST_F(RankLedger, FindsACopyThatDoesNotWaitForCompute) {
 
 TEST_F(RankLedger, FindsAJobThatWasChanged) {
   auto other = load(0);
-  other.rows[0].slot = 4;
+  other.rows = std::vector<job_row>{{chunk_key{}, 4, 0, {7}}};
   submit({other});
   EXPECT_THAT(check({load(0)}, {}, {}),
               ElementsAre("job 0 on rank 0 is not what was planned (S10)"));

@@ -26,18 +26,16 @@ scheduler_worker_port::behavior_type driver_scheduler(
   std::shared_ptr<worker_replay::scheduler_log> log) {
   return {
     [log](const msg::worker_ready&) { log->ready = true; },
-    [log](const msg::transfer_done& x) { log->reports.push_back(x); },
+    [log](const msg::transfers_done& x) {
+      log->reports.insert(log->reports.end(), x.reports.begin(),
+                          x.reports.end());
+    },
     [](const msg::ticked&) {},
   };
 }
 
 job make_job(job_id id, job_kind kind) {
-  auto result = job{};
-  result.id = id;
-  result.kind = kind;
-  result.rows.push_back({chunk_key{}, 0, 0, {1}});
-  result.first_block.push_back(0);
-  return result;
+  return {id, kind, 0, std::vector<job_row>{{chunk_key{}, 0, 0, {1}}}};
 }
 
 bool contains(const std::vector<job_id>& ids, job_id id) {
@@ -115,7 +113,7 @@ json worker_replay::play(const worker_step& step) {
   (void)stores_and_waits(std::exchange(log_->orders, {}));
   // 4: what ends in this step.
   for (const auto id : step.done)
-    stage_.send(device_, worker_, msg::copy_done{id, true, 0, {}});
+    stage_.send(device_, worker_, msg::copies_done{{{id, true, 0, {}}}});
   settle();
   result["report"] = reports(received);
   result["deferred_after"] = deferred_;

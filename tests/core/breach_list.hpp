@@ -36,16 +36,14 @@ private:
 [[nodiscard]] inline job job_on(job_id id, job_kind kind,
                                 const std::vector<slot_id>& slots,
                                 block_id first_block = 1) {
-  auto out = job{};
-  out.id = id;
-  out.kind = kind;
+  auto rows = std::vector<job_row>{};
   for (const auto slot : slots) {
     auto row = job_row{};
     row.slot = slot;
     row.blocks = {first_block++};
-    out.rows.push_back(std::move(row));
+    rows.push_back(std::move(row));
   }
-  return out;
+  return {id, kind, 0, std::move(rows)};
 }
 
 } // namespace kvtide::core

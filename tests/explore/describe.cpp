@@ -90,14 +90,22 @@ std::string detail(const msg::end_step& x, const text_book&) {
   return std::to_string(x.step);
 }
 
-std::string detail(const msg::copy_done& x, const text_book&) {
-  return std::to_string(x.job) + (x.ok ? "" : " failed");
+std::string detail(const msg::copies_done& x, const text_book&) {
+  auto out = std::string{};
+  for (const auto& one : x.jobs)
+    out += (out.empty() ? "" : ", ") + std::to_string(one.job)
+         + (one.ok ? "" : " failed");
+  return out;
 }
 
-std::string detail(const msg::transfer_done& x, const text_book&) {
+std::string detail(const msg::transfers_done& x, const text_book&) {
   constexpr const char* names[] = {"done", "failed", "late", "drained"};
-  return std::to_string(x.job) + " rank " + std::to_string(x.rank) + " "
-       + names[static_cast<std::size_t>(x.status) % 4];
+  auto out = std::string{};
+  for (const auto& one : x.reports)
+    out += (out.empty() ? "" : ", ") + std::to_string(one.job) + " rank "
+         + std::to_string(one.rank) + " "
+         + names[static_cast<std::size_t>(one.status) % 4];
+  return out;
 }
 
 std::string detail(const step_ready& x, const text_book&) {
@@ -213,7 +221,7 @@ std::string describe(const caf::mailbox_element& what, const text_book& texts) {
   const auto more
     = details<msg::step, msg::finish, msg::lookup, msg::allocate,
               msg::begin_step, msg::stores, msg::submit_jobs, msg::make_fence,
-              msg::end_step, msg::copy_done, msg::transfer_done, step_ready>(
+              msg::end_step, msg::copies_done, msg::transfers_done, step_ready>(
       content, texts);
   return test::message_name(*type) + (more.empty() ? "" : " ") + more;
 }

@@ -25,7 +25,6 @@ bool names_key(const job& work, const job_row& wanted) {
 
 bool same(const job& x, const job& y) {
   return x.kind == y.kind && x.request == y.request
-      && x.first_block == y.first_block
       && std::equal(x.rows.begin(), x.rows.end(), y.rows.begin(), y.rows.end(),
                     [](const job_row& a, const job_row& b) {
                       return a.key == b.key && a.slot == b.slot
@@ -510,7 +509,7 @@ std::string shadow::name(job_id id) const {
   auto out = (work->kind == job_kind::store ? "store " : "load ")
            + std::to_string(id) + " (";
   for (const auto& row : work->rows)
-    out += (&row == &work->rows.front() ? "" : ", ") + texts_.name(row.key);
+    out += (&row == work->rows.begin() ? "" : ", ") + texts_.name(row.key);
   return out + ")";
 }
 

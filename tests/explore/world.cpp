@@ -242,7 +242,7 @@ caf::behavior world::play_up_link(caf::event_based_actor*, rank_id r) {
       }
       forward(x);
     },
-    [this, r](const msg::transfer_done& x) { hear_report(r, x); },
+    [this, r](const msg::transfers_done& x) { hear_reports(r, x); },
     [=](const msg::ticked& x) { forward(x); },
   };
 }

@@ -230,8 +230,11 @@ private:
 
   // -- trouble ----------------------------------------------------------------
 
-  void hear_report(rank_id rank, const msg::transfer_done& x);
-  void forward_report(rank_id rank, const msg::transfer_done& x);
+  void hear_reports(rank_id rank, const msg::transfers_done& x);
+  /// @param passed gets what goes on to the scheduler
+  void hear_report(rank_id rank, const msg::transfer_done& x,
+                   msg::transfers_done& passed);
+  void forward_reports(rank_id rank, msg::transfers_done x);
   [[nodiscard]] bool repeats_a_report() const;
   std::function<void(const core::order_breach&)> breach_listener();
   void kill_rank(rank_id rank);

@@ -167,7 +167,7 @@ void world::perform(const choice& what, std::size_t index) {
     case choice_kind::turn:
       return engine_->turn();
     case choice_kind::late_report:
-      forward_report(late_report_->first, late_report_->second);
+      forward_reports(late_report_->first, {{late_report_->second}});
       late_report_.reset();
       return;
     case choice_kind::idle_time:

@@ -21,12 +21,21 @@ constexpr std::size_t most_events_alone = 2'000;
 
 // -- reports ------------------------------------------------------------------
 
-void world::hear_report(rank_id r, const msg::transfer_done& x) {
+void world::hear_reports(rank_id r, const msg::transfers_done& x) {
+  auto passed = msg::transfers_done{};
+  for (const auto& report : x.reports)
+    hear_report(r, report, passed);
+  if (!passed.reports.empty())
+    forward_reports(r, std::move(passed));
+}
+
+void world::hear_report(rank_id r, const msg::transfer_done& x,
+                        msg::transfers_done& passed) {
   if (x.status == job_status::done && x.incarnation == ranks_[r].incarnation)
     memory_->reported(r, x.job);
   const auto number = reports_++;
   if (!bad_report_ || bad_report_->number != number)
-    return forward_report(r, x);
+    return passed.reports.push_back(x);
   switch (bad_report_->kind) {
     case report_fault::lost:
       return;
@@ -34,13 +43,13 @@ void world::hear_report(rank_id r, const msg::transfer_done& x) {
       late_report_.emplace(r, x);
       return;
     case report_fault::twice:
-      forward_report(r, x);
-      forward_report(r, x);
+      passed.reports.insert(passed.reports.end(), 2, x);
   }
 }
 
-void world::forward_report(rank_id r, const msg::transfer_done& x) {
-  caf::send_as(ranks_[r].down, caf::actor_cast<caf::actor>(scheduler_), x);
+void world::forward_reports(rank_id r, msg::transfers_done x) {
+  caf::send_as(ranks_[r].down, caf::actor_cast<caf::actor>(scheduler_),
+               std::move(x));
 }
 
 bool world::repeats_a_report() const {

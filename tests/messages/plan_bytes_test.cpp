@@ -27,8 +27,7 @@ protected:
     load.id = 1;
     load.kind = job_kind::load;
     load.request = 17;
-    load.rows.push_back({{{"hash", 4}, 2, 99}, 5, 6, {7, 0, 8}});
-    load.first_block = {0, 18};
+    load.rows = std::vector<job_row>{{{{"hash", 4}, 2, 99}, 5, 6, {7, 0, 8}}};
     job store;
     store.id = 2;
     begin = {8, {load}, {store}, {0, 2}};
@@ -59,7 +58,6 @@ TEST_F(PlanBytes, ComeBackAsTheyWere) {
   EXPECT_EQ(load.rows[0].slot, 5u);
   EXPECT_EQ(load.rows[0].chunk, 6u);
   EXPECT_EQ(load.rows[0].blocks, (std::vector<block_id>{7, 0, 8}));
-  EXPECT_EQ(load.first_block, (std::vector<std::uint32_t>{0, 18}));
   EXPECT_EQ(plan.begin.flushed_stores.size(), 1u);
   EXPECT_EQ(plan.begin.flush, (std::vector<job_id>{0, 2}));
   ASSERT_EQ(plan.stores.jobs.size(), 1u);

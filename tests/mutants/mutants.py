@@ -16,8 +16,12 @@ _KEYWORDS = re.compile(
     r"template\b|typedef\b|goto\b|\}|#)")
 _DECLARATION = re.compile(r"[\w:<>,&*\s]+?[\s&*]\w+\s*(=(?!=)|;|\{|\()")
 _STARTS = re.compile(r"\+\+|--|[\w*(]")
-# What only the log or the allocator notices.
-_UNSEEN = re.compile(r"\blog\(\)|\blogger\b|^[\w.]+\.reserve\(")
+# What only the log, the allocator or the clock notices.
+_UNSEEN = re.compile(
+    r"\blog\(\)|\blogger\b|^[\w.]+\.reserve\(|\bshrink_to_fit\(|"
+    r"\.forget_before\(|(^|\.|->)(expect|look_ahead)\(|__builtin_prefetch\(")
+# Functions of that kind.
+_UNSEEN_BODIES = re.compile(r"::expect$")
 _SENDS = re.compile(r"\b(send|anon_send|delayed_send|enqueue|broadcast|submit|"
                     r"answer|report|say_ready|send_begin_step)\(")
 
@@ -195,6 +199,8 @@ def mutants_of(file, text):
     masked = mask(text)
     out = []
     for name, start, end in bodies(masked):
+        if _UNSEEN_BODIES.search(name):
+            continue
         found = statements(masked, start, end)
 
         def add(kind, changes):

@@ -16,13 +16,10 @@ chunk_key key_of(std::uint64_t number) {
 
 job make_job(job_id id, job_kind kind, request_id request,
              std::vector<std::uint64_t> keys) {
-  auto res = job{};
-  res.id = id;
-  res.kind = kind;
-  res.request = request;
+  auto rows = std::vector<job_row>{};
   for (const auto key : keys)
-    res.rows.push_back({key_of(key), 0, 0, {1, no_block, 2}});
-  return res;
+    rows.push_back({key_of(key), 0, 0, {1, no_block, 2}});
+  return {id, kind, request, std::move(rows)};
 }
 
 cache_event stored(std::vector<std::uint64_t> keys) {

@@ -11,6 +11,7 @@
 #include <caf/typed_event_based_actor.hpp>
 
 #include <cstdint>
+#include <utility>
 
 namespace kvtide::test {
 
@@ -34,8 +35,10 @@ instant_device(device_actor::stateful_pointer<instant_device_state> self,
     [=](const msg::submit_jobs& x) {
       if (check != nullptr)
         check->submitted(x.jobs, x.computed);
+      auto out = msg::copies_done{};
       for (const auto& work : x.jobs)
-        self->send(worker(), msg::copy_done{work.id, true, 0, {}});
+        out.jobs.push_back({work.id, true, 0, {}});
+      self->send(worker(), std::move(out));
     },
     [=](const msg::make_fence& x) {
       if (check != nullptr)

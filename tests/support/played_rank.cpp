@@ -77,11 +77,16 @@ played_rank::play_tap(tap_actor::stateful_pointer<part_state> self,
     [=](const msg::tick& x) { self->send(rank->worker_, x); },
     [=](const msg::report_again& x) { self->send(rank->worker_, x); },
     [=](const msg::worker_ready& x) { self->send(rank->around_.scheduler, x); },
-    [=](const msg::transfer_done& x) {
-      if (x.status == job_status::late)
-        rank->late_.insert(x.job);
-      if (rank->lost_reports_.erase({x.job, x.status}) == 0)
-        self->send(rank->around_.scheduler, x);
+    [=](const msg::transfers_done& x) {
+      auto kept = msg::transfers_done{};
+      for (const auto& report : x.reports) {
+        if (report.status == job_status::late)
+          rank->late_.insert(report.job);
+        if (rank->lost_reports_.erase({report.job, report.status}) == 0)
+          kept.reports.push_back(report);
+      }
+      if (!kept.reports.empty())
+        self->send(rank->around_.scheduler, std::move(kept));
     },
     [=](const msg::ticked& x) { self->send(rank->around_.scheduler, x); },
   };
@@ -176,8 +181,8 @@ bool played_rank::end_copy(job_id id, const ending& how) {
           name_of(work.kind, id) + " "
           + around_.book.text().chunk(work, work.rows[row]));
   around_.world.send(worker_,
-                     msg::copy_done{id, !how.fail, how.first_failed_row,
-                                    how.fail ? "as the test wants" : ""});
+                     msg::copies_done{{{id, !how.fail, how.first_failed_row,
+                                        how.fail ? "as the test wants" : ""}}});
   answer_fences();
   around_.world.run();
   return true;

@@ -38,7 +38,7 @@ namespace kvtide::test {
 using tap_actor = caf::typed_actor<
   caf::reacts_to<msg::begin_step>, caf::reacts_to<msg::stores>,
   caf::reacts_to<msg::tick>, caf::reacts_to<msg::report_again>,
-  caf::reacts_to<msg::worker_ready>, caf::reacts_to<msg::transfer_done>,
+  caf::reacts_to<msg::worker_ready>, caf::reacts_to<msg::transfers_done>,
   caf::reacts_to<msg::ticked>>;
 
 class played_rank {

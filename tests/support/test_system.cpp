@@ -152,6 +152,7 @@ options plain_options(rule_set rules) {
   out.blocks_per_chunk = 1;
   out.tokens_per_hash = 4;
   out.host_bytes = 1;
+  out.cache_events = true;
   out.rules = rules;
   out.idle_delay = std::chrono::hours{1};
   return out;
@@ -414,7 +415,7 @@ bool test_system::plan_comes_before_the_answer(const turn& what) {
 
 void test_system::report(job_id job, rank_id rank, job_status status,
                          incarnation_id incarnation) {
-  st_->tell(msg::transfer_done{job, rank, incarnation, status, 0});
+  st_->tell(msg::transfers_done{{{job, rank, incarnation, status, 0}}});
 }
 
 void test_system::kill_rank(rank_id rank) {
@@ -453,8 +454,9 @@ void test_system::fail_and_kill_cache(job_id job, std::size_t messages) {
   doom_cache(messages);
   for (rank_id r = 0; r + 1 < st_->ranks.size(); ++r)
     done(job, {r, true});
-  st_->tell(msg::transfer_done{job, static_cast<rank_id>(st_->ranks.size() - 1),
-                               1, job_status::failed, 0});
+  st_->tell(
+    msg::transfers_done{{{job, static_cast<rank_id>(st_->ranks.size() - 1), 1,
+                          job_status::failed, 0}}});
 }
 
 void test_system::doom_cache(std::size_t messages) {
