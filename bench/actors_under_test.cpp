@@ -6,12 +6,18 @@
 #include "actors/gpu_worker.hpp"
 #include "actors/scheduler.hpp"
 #include "core/layout.hpp"
+#include "tests/support/actor_world.hpp"
 #include "tests/support/instant_device.hpp"
 #include "tests/support/listen.hpp"
+#include "tests/support/message_name.hpp"
 
 #include <caf/actor_cast.hpp>
+#include <caf/actor_config.hpp>
 #include <caf/atom.hpp>
 #include <caf/exit_reason.hpp>
+#include <caf/mailbox_element.hpp>
+#include <caf/make_actor.hpp>
+#include <caf/monitorable_actor.hpp>
 #include <caf/scheduler/test_coordinator.hpp>
 
 #include <algorithm>
@@ -39,15 +45,35 @@ play_engine(engine_actor::stateful_pointer<neighbour_state>,
 }
 
 rank_side_actor::behavior_type
-play_rank(rank_side_actor::stateful_pointer<neighbour_state> self, rank_id rank,
-          const shared_notes& said) {
+play_rank(rank_side_actor::stateful_pointer<neighbour_state> self) {
   return test::listen<rank_side_actor>([=](const step_ready& x) {
-    if (rank == 0)
-      said->begun_at = std::chrono::steady_clock::now();
     self->send(caf::actor_cast<gpu_worker_actor>(self->current_sender()),
                msg::end_step{x.step, {}});
   });
 }
+
+/// Stands before a worker and notes when a plan comes for it, on the thread of
+/// whoever sends it.
+class begin_step_watch : public caf::monitorable_actor {
+public:
+  begin_step_watch(caf::actor_config& config, caf::strong_actor_ptr worker,
+                   shared_notes said)
+    : caf::monitorable_actor(config), worker_(std::move(worker)),
+      said_(std::move(said)) {
+    // nop
+  }
+
+  void enqueue(caf::mailbox_element_ptr what,
+               caf::execution_unit* context) override {
+    if (what->content().match_elements<msg::begin_step>())
+      said_->begin_left = std::chrono::steady_clock::now();
+    worker_->enqueue(std::move(what), context);
+  }
+
+private:
+  caf::strong_actor_ptr worker_;
+  shared_notes said_;
+};
 
 } // namespace
 
@@ -82,7 +108,7 @@ actors_under_test::actors_under_test(const load_config& config,
   scheduler_ = system_->spawn(scheduler, scheduler_config{shape, opts, {}},
                               cache, engine);
   for (rank_id rank = 0; rank < opts.ranks; ++rank) {
-    const auto side = keep(system_->spawn(play_rank, rank, notes_));
+    const auto side = keep(system_->spawn(play_rank));
     const auto dev
       = keep(system_->spawn(test::instant_device, pool_slots,
                             static_cast<core::device_check*>(nullptr)));
@@ -96,6 +122,16 @@ actors_under_test::actors_under_test(const load_config& config,
   keep(scheduler_);
   keep(cache);
   settle();
+  watch_begin_step();
+}
+
+void actors_under_test::watch_begin_step() {
+  auto& seat = test::state_of<scheduler_state>(scheduler_).ranks.front();
+  auto config = caf::actor_config{};
+  const auto watch = caf::make_actor<begin_step_watch, caf::strong_actor_ptr>(
+    system_->next_actor_id(), system_->node(), system_.get(), config,
+    caf::actor_cast<caf::strong_actor_ptr>(seat.worker), notes_);
+  seat.worker = caf::actor_cast<gpu_worker_actor>(watch);
 }
 
 actors_under_test::~actors_under_test() {
@@ -119,7 +155,22 @@ bool actors_under_test::all_idle() const {
   });
 }
 
+void actors_under_test::run_and_count() {
+  auto& coordinator
+    = dynamic_cast<caf::scheduler::test_coordinator&>(system_->scheduler());
+  for (; coordinator.has_job(); coordinator.run_once()) {
+    auto& next = dynamic_cast<caf::scheduled_actor&>(*coordinator.jobs.front());
+    const auto* mail = next.mailbox().peek();
+    if (mail == nullptr || mail->content().empty())
+      continue; // Only to be started or ended.
+    if (const auto* type = mail->content().type(0).second; type != nullptr)
+      ++(*counts_)[test::message_name(*type)];
+  }
+}
+
 void actors_under_test::settle() {
+  if (counts_ != nullptr)
+    return run_and_count();
   if (threads_ == 0) {
     dynamic_cast<caf::scheduler::test_coordinator&>(system_->scheduler()).run();
     return;
@@ -143,7 +194,7 @@ actors_under_test::timing actors_under_test::step(step_call call) {
       std::this_thread::yield();
   settle();
   const auto all = since(clock::now());
-  return {since(notes_->begun_at), all};
+  return {since(notes_->begin_left), all};
 }
 
 } // namespace kvtide::bench

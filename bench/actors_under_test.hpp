@@ -21,7 +21,9 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace kvtide::bench {
@@ -30,8 +32,8 @@ namespace kvtide::bench {
 struct notes {
   /// The last step whose plan the engine has.
   std::atomic<step_id> planned{0};
-  /// When compute of the last step was let go on rank 0.
-  std::atomic<std::chrono::steady_clock::time_point> begun_at{};
+  /// When the last `begin_step` was put into the mailbox of rank 0's worker.
+  std::atomic<std::chrono::steady_clock::time_point> begin_left{};
   /// Answers to lookups.
   std::atomic<std::size_t> lookups{0};
 };
@@ -59,10 +61,15 @@ public:
   /// Runs, or waits, until every message is handled.
   void settle();
 
+  /// From here on every message is counted by kind before it is handled.
+  /// @pre no threads
+  void count_messages(std::map<std::string, std::size_t>& counts) {
+    counts_ = &counts;
+  }
+
   /// Microseconds from the call of `step`.
   struct timing {
-    /// Until rank 0 may compute: `begin_step` has left the scheduler, and the
-    /// worker has answered it.
+    /// Until `begin_step` has left the scheduler for rank 0.
     double begin = 0;
     /// Until every message is handled.
     double all = 0;
@@ -73,7 +80,13 @@ public:
 private:
   struct config_type;
 
+  /// From here on it is noted when `begin_step` leaves for rank 0.
+  /// @pre nobody runs
+  void watch_begin_step();
+
   [[nodiscard]] bool all_idle() const;
+
+  void run_and_count();
 
   std::size_t threads_;
   std::unique_ptr<config_type> config_;
@@ -83,6 +96,7 @@ private:
   /// Everybody but requests, in the order in which messages go round.
   std::vector<caf::strong_actor_ptr> actors_;
   ticket_id ticket_ = 0;
+  std::map<std::string, std::size_t>* counts_ = nullptr;
 };
 
 } // namespace kvtide::bench

@@ -3,7 +3,9 @@
 #include "bench/direct_calls.hpp"
 
 #include "core/store_capability.hpp"
+#include "core/store_plan.hpp"
 
+#include <span>
 #include <utility>
 
 namespace kvtide::bench {
@@ -19,7 +21,11 @@ direct_calls::direct_calls(const load_config& config)
 
 void direct_calls::add(const add_request& call) {
   auto row = std::make_unique<request>(
-    request{{shape_, *rule_, call.prompt_tokens}, {}, {}, {}, 0});
+    request{core::request_keys{shape_},
+            core::block_tables{shape_->groups.size()},
+            {},
+            {},
+            0});
   row->wish.prompt = call.prompt_tokens;
   row->wish.known = call.known_tokens;
   row->wish.cap = call.cap;
@@ -29,8 +35,7 @@ void direct_calls::add(const add_request& call) {
 }
 
 void direct_calls::extend(const extend_keys& call) {
-  auto& hashes = requests_.at(call.request)->update.hashes;
-  hashes.insert(hashes.end(), call.hashes.begin(), call.hashes.end());
+  requests_.at(call.request)->keys.append(call.hashes, {}, {});
 }
 
 void direct_calls::step(const step_call& call) {
@@ -55,13 +60,10 @@ void direct_calls::take_row(const step_row& row) {
   known.wish.known = row.known;
   if (row.new_blocks.empty())
     return;
-  auto& appended = known.update.appended;
-  appended.resize(shape_->groups.size());
-  for (std::size_t g = 0; g < row.new_blocks.size(); ++g)
-    for (auto block : row.new_blocks[g]) {
-      appended[g].push_back(block);
-      fresh_.insert(block);
-    }
+  for (group_id g = 0; g < row.new_blocks.size(); ++g) {
+    known.open_blocks.append(g, row.new_blocks[g]);
+    fresh_.insert(row.new_blocks[g].begin(), row.new_blocks[g].end());
+  }
 }
 
 void direct_calls::store(const std::vector<request_id>& crossing) {
@@ -69,37 +71,48 @@ void direct_calls::store(const std::vector<request_id>& crossing) {
   auto offers = std::vector<core::store_offer>{};
   for (auto id : crossing) {
     auto& row = *requests_.at(id);
-    row.book.apply(std::exchange(row.update, {}));
-    auto& plan = plans.emplace_back(
-      row.book.plan_store(core::wanted_tokens(row.wish, *rule_), row.next));
     auto& offer = offers.emplace_back();
     offer.request = id;
+    offer.keys = row.keys.views();
+    auto& plan = plans.emplace_back(core::plan_store(
+      *shape_, *rule_, {row.wish.prompt, offer.keys, row.open_blocks},
+      core::wanted_tokens(row.wish, *rule_), row.next));
     offer.candidates = std::move(plan.candidates);
-    offer.keys = row.book.views();
   }
   const auto grants = cache_.prepare_stores(offers);
   for (std::size_t i = 0; i < crossing.size(); ++i) {
     auto& row = *requests_.at(crossing[i]);
-    auto work = job{};
-    work.request = crossing[i];
+    auto rows = std::vector<job_row>{};
+    rows.reserve(grants[i].accepted.size());
     for (const auto& accepted : grants[i].accepted) {
-      const auto& candidate = offers[i].candidates[accepted.candidate];
-      work.rows.push_back({candidate.key, accepted.slot, candidate.chunk,
-                           std::move(plans[i].blocks[accepted.candidate])});
+      auto& candidate = offers[i].candidates[accepted.candidate];
+      rows.push_back({candidate.key, accepted.slot, candidate.chunk,
+                      std::move(candidate.blocks)});
     }
     core::advance(*shape_, plans[i].storable, grants[i].settled_tokens,
                   row.next);
+    for (group_id g = 0; g < row.next.size(); ++g)
+      row.open_blocks.forget_before(g, row.next[g] * shape_->blocks_per_chunk);
     row.boundary = core::next_boundary(*shape_, row.next, row.wish.prompt);
-    if (!work.rows.empty())
-      running_.push_back(jobs_.add(std::move(work)).work.id);
+    if (!rows.empty())
+      running_.push_back(
+        jobs_.add({0, job_kind::store, crossing[i], std::move(rows)}).work.id);
   }
 }
 
 void direct_calls::end_jobs() {
+  keys_.clear();
+  for (auto id : running_)
+    for (const auto& row : jobs_.find(id)->work.rows)
+      keys_.push_back(row.key);
+  cache_.expect(keys_);
+  auto rest = std::span<const chunk_key>{keys_};
   for (auto id : std::exchange(running_, {})) {
     for (rank_id rank = 0; rank < ranks_; ++rank)
       (void)jobs_.report(id, rank, job_status::done, 0);
-    (void)cache_.complete_store(jobs_.find(id)->keys(), true);
+    const auto& rows = jobs_.find(id)->work.rows;
+    (void)cache_.complete_store(rest.first(rows.size()), true);
+    rest = rest.subspan(rows.size());
     jobs_.erase(id);
   }
 }

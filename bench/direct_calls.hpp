@@ -3,11 +3,11 @@
 #pragma once
 
 #include "bench/load.hpp"
+#include "core/block_tables.hpp"
 #include "core/cache.hpp"
 #include "core/job_table.hpp"
 #include "core/layout.hpp"
-#include "core/request_book.hpp"
-#include "core/request_update.hpp"
+#include "core/request_keys.hpp"
 #include "core/reuse_watch.hpp"
 #include "core/rules.hpp"
 #include "core/store_intent.hpp"
@@ -38,9 +38,9 @@ public:
 
 private:
   struct request {
-    core::request_book book;
+    core::request_keys keys;
+    core::block_tables open_blocks;
     core::store_wish wish;
-    core::request_update update;
     std::vector<std::size_t> next;
     token_count boundary = 0;
   };
@@ -59,6 +59,8 @@ private:
   tsl::robin_set<block_id> fresh_;
   /// Of the last step.
   std::vector<job_id> running_;
+  /// Of the jobs at hand; kept for their room.
+  std::vector<chunk_key> keys_;
 };
 
 } // namespace kvtide::bench

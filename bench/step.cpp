@@ -5,8 +5,7 @@
 //   bench-step --benchmark_filter=requests:1024
 //
 // Times are microseconds, p50 and p99 of all steps:
-//   begin    from the call until rank 0 may compute: `begin_step` has left the
-//            scheduler, and a worker has answered it
+//   begin    from the call until `begin_step` has left for rank 0
 //   all      until every message of the step is handled
 //   floor    the same decisions by direct calls into core/, no messages
 // With threads:0 all actors run on the caller's thread, one message after the
