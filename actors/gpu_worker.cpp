@@ -5,6 +5,7 @@
 #include "actors/alive.hpp"
 #include "actors/log.hpp"
 #include "actors/order_checks.hpp"
+#include "core/call_faults.hpp"
 #include "core/store_writer.hpp"
 #include "messages/plan_bytes.hpp"
 
@@ -114,23 +115,9 @@ void gpu_worker_state::register_kv(const msg::register_kv& req) {
                          "await its answer"});
   if (scheduler_gone)
     return refuse_registration({ec::shutting_down, text::no_scheduler});
-  if (kv.rank != config.rank)
-    return refuse_registration(
-      {ec::invalid_argument, "kv_memory::rank is " + std::to_string(kv.rank)
-                               + ", but this is rank "
-                               + std::to_string(config.rank)});
-  if (kv.model_fingerprint != config.model_fingerprint)
-    return refuse_registration(
-      {ec::invalid_argument, "kv_memory::model_fingerprint is '"
-                               + kv.model_fingerprint
-                               + "', but options::model_fingerprint is '"
-                               + config.model_fingerprint + "'"});
-  if (kv.writers == 0 || kv.writer > kv.writers)
-    return refuse_registration(
-      {ec::invalid_argument, "kv_memory::writer is " + std::to_string(kv.writer)
-                               + " of " + std::to_string(kv.writers)
-                               + ": count from zero, or pass `writers` for a "
-                                 "rank that never writes"});
+  if (auto fault = core::fault_of(kv, config.rank, config.model_fingerprint);
+      fault.code != ec::none)
+    return refuse_registration(std::move(fault));
   writer = kv.writer;
   writers = kv.writers;
   memory = memory_state::registering;

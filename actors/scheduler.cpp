@@ -100,10 +100,9 @@ bool scheduler_state::ranks_complete() const {
                      [](const rank_seat& seat) { return seat.alive; });
 }
 
-void scheduler_state::fail(ticket_id ticket, request_id id, ec code,
-                           std::string text) {
-  wrong_call("a call had no effect", text);
-  answer(call_failed{ticket, id, {code, std::move(text)}});
+void scheduler_state::fail(ticket_id ticket, request_id id, error reason) {
+  wrong_call("a call had no effect", reason.text);
+  answer(call_failed{ticket, id, std::move(reason)});
 }
 
 void scheduler_state::note_fresh(

@@ -271,7 +271,10 @@ struct scheduler_state {
   request_row* find(request_id id);
   /// Every rank has joined and lives.
   [[nodiscard]] bool ranks_complete() const;
-  void fail(ticket_id ticket, request_id id, ec code, std::string text);
+  void fail(ticket_id ticket, request_id id, error reason);
+  void fail(ticket_id ticket, request_id id, ec code, std::string text) {
+    fail(ticket, id, {code, std::move(text)});
+  }
   /// Ignores part of a call (R10).
   void wrong_call(std::string_view kind, const std::string& detail = {}) {
     order.breach(core::order_rule::call, kind, detail);

@@ -5,6 +5,7 @@
 
 #include "actors/request.hpp"
 #include "actors/scheduler.hpp"
+#include "core/call_faults.hpp"
 
 #include <caf/actor_cast.hpp>
 
@@ -17,9 +18,7 @@ namespace kvtide {
 
 namespace {
 
-std::string name_of(request_id id) {
-  return "request " + std::to_string(id);
-}
+using core::name_of;
 
 /// One list per group, long enough for `tokens`, and a mark for each block.
 bool fits_groups(const allocated& call, const core::layout& shape,
@@ -43,15 +42,9 @@ bool fits_groups(const allocated& call, const core::layout& shape,
 void scheduler_state::start(msg::add& x) {
   const auto& call = x.call;
   if (stopping)
-    return fail(x.ticket, call.request, ec::shutting_down,
-                "the runtime is stopping; add no more requests");
-  if (!is_token_count(call.prompt_tokens) || !is_token_count(call.known_tokens)
-      || call.known_tokens < call.prompt_tokens || call.cap < 0)
-    return fail(x.ticket, call.request, ec::invalid_argument,
-                name_of(call.request)
-                  + ": prompt_tokens and cap must not be negative, "
-                    "known_tokens not below prompt_tokens, and neither above "
-                    "max_tokens");
+    return fail(x.ticket, call.request, core::too_late_to_add());
+  if (auto fault = core::fault_of(call); fault.code != ec::none)
+    return fail(x.ticket, call.request, std::move(fault));
   if (find(call.request) != nullptr)
     return fail(x.ticket, call.request, ec::duplicate_request,
                 name_of(call.request)
@@ -161,10 +154,7 @@ void scheduler_state::start(msg::finish& x) {
   auto* row = find(x.call.request);
   const auto newly = row != nullptr && !row->wish.ending;
   if (newly && !take_ending(*row, x.call))
-    return fail(x.ticket, x.call.request, ec::invalid_argument,
-                name_of(x.call.request)
-                  + " goes on: known and computed must be from 0 to "
-                    "max_tokens");
+    return fail(x.ticket, x.call.request, core::fault_of(x.call));
   auto out = finish_answer{x.ticket, x.call.request, {}};
   // Loads may still write, also those from before a reset or past their
   // deadline (S7).
@@ -184,7 +174,7 @@ void scheduler_state::start(msg::finish& x) {
 }
 
 bool scheduler_state::take_ending(request_row& row, const finish_call& call) {
-  if (!is_token_count(call.known) || !is_token_count(call.computed))
+  if (core::fault_of(call).code != ec::none)
     return false;
   if (call.reason > finish_reason::ignored
       && call.reason != row.wish.ending) // R2
@@ -227,12 +217,8 @@ void scheduler_state::start(msg::lookup& x) {
     if (!seen.insert(query.request).second)
       return fail(x.ticket, query.request, ec::invalid_argument,
                   name_of(query.request) + " is named twice in one lookup");
-    if (query.local < 0 || query.known_tokens < query.local
-        || !is_token_count(query.known_tokens))
-      return fail(x.ticket, query.request, ec::invalid_argument,
-                  name_of(query.request)
-                    + ": local must be between 0 and known_tokens, and that "
-                      "at most max_tokens");
+    if (auto fault = core::fault_of(query); fault.code != ec::none)
+      return fail(x.ticket, query.request, std::move(fault));
   }
   auto lookup = lookup_phase{};
   lookup.ticket = x.ticket;
@@ -313,9 +299,7 @@ void scheduler_state::start(msg::decline& x) {
     if (auto* row = find(open->request);
         row != nullptr && row->promise == x.promise)
       return release_promise(*row);
-  fail(x.ticket, 0, ec::unknown_promise,
-       "promise " + std::to_string(x.promise)
-         + " was used, declined or has expired; nothing is held by it");
+  fail(x.ticket, 0, core::unknown_promise(x.promise));
 }
 
 // -- allocation ---------------------------------------------------------------
@@ -335,12 +319,8 @@ void scheduler_state::start(msg::allocate& x) {
   }
   if (call.external < 0 || call.external > row->hit_tokens - row->local
       || !fits_groups(call, *shape, row->local + call.external))
-    return fail(x.ticket, call.request, ec::invalid_argument,
-                name_of(call.request) + ": external must be at most the "
-                  + std::to_string(row->hit_tokens - row->local)
-                  + " tokens of the last lookup, and blocks and hashed must "
-                    "have one list per group of equal length, with room for "
-                    "all tokens up to the end of the load");
+    return fail(x.ticket, call.request,
+                core::bad_load(call.request, row->hit_tokens - row->local));
   if (!row->jobs.empty())
     return fail(x.ticket, call.request, ec::out_of_order,
                 name_of(call.request)
@@ -538,8 +518,7 @@ void scheduler_state::on(msg::cache_events& x) {
 
 void scheduler_state::start(msg::shutdown& x) {
   if (stopping)
-    return fail(x.ticket, 0, ec::shutting_down,
-                "the runtime is stopping already");
+    return fail(x.ticket, 0, core::stopping_already());
   stopping = stop_call{
     x.ticket, later_by(clock_now(), std::max<nanoseconds_t>(0, x.deadline))};
   if (!finishing.empty() && opts.delivery == plan_delivery::direct)

@@ -4,6 +4,7 @@
 /// A step of the engine, from its rows to its plan.
 
 #include "actors/scheduler.hpp"
+#include "core/call_faults.hpp"
 #include "core/store_capability.hpp"
 #include "core/store_intent.hpp"
 #include "messages/plan_bytes.hpp"
@@ -27,10 +28,10 @@ std::string name_of(step_id step, request_id request) {
 
 void scheduler_state::start(msg::step& x) {
   auto& call = x.call;
-  if (stepped && call.step != last_step + 1)
-    return fail(x.ticket, 0, ec::out_of_order,
-                "step " + std::to_string(call.step) + " came after step "
-                  + std::to_string(last_step) + "; count steps up by one");
+  if (stepped)
+    if (auto fault = core::fault_of_step(call.step, last_step);
+        fault.code != ec::none)
+      return fail(x.ticket, 0, std::move(fault));
   stepped = true;
   last_step = call.step;
   idle_due = never;

@@ -5,6 +5,7 @@
 /// shutdown, and simulated time.
 
 #include "actors/scheduler.hpp"
+#include "core/call_faults.hpp"
 
 #include <algorithm>
 #include <string>
@@ -124,13 +125,9 @@ void scheduler_state::maybe_stopped() {
 // -- simulated time -----------------------------------------------------------
 
 void scheduler_state::start(msg::advance& x) {
-  if (opts.device != device_kind::host_virtual)
-    return fail(x.ticket, 0, ec::unsupported,
-                "time can be advanced only with device_kind::host_virtual");
-  if (x.now < now)
-    return fail(x.ticket, 0, ec::invalid_argument,
-                "simulated time is " + std::to_string(now)
-                  + " ns already and does not go back");
+  if (auto fault = core::fault_of_advance(opts.device, now, x.now);
+      fault.code != ec::none)
+    return fail(x.ticket, 0, std::move(fault));
   auto go = advance_on{x.ticket, x.now};
   start(go);
 }

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "core/call_faults.hpp"
+
+namespace kvtide::core {
+
+std::string name_of(request_id id) {
+  return "request " + std::to_string(id);
+}
+
+// -- checks -------------------------------------------------------------------
+
+error fault_of(const add_request& call) {
+  if (is_token_count(call.prompt_tokens) && is_token_count(call.known_tokens)
+      && call.known_tokens >= call.prompt_tokens && call.cap >= 0)
+    return {};
+  return {ec::invalid_argument,
+          name_of(call.request)
+            + ": prompt_tokens and cap must not be negative, known_tokens not "
+              "below prompt_tokens, and neither above max_tokens"};
+}
+
+error fault_of(const lookup_row& row) {
+  if (row.local >= 0 && row.known_tokens >= row.local
+      && is_token_count(row.known_tokens))
+    return {};
+  return {ec::invalid_argument,
+          name_of(row.request)
+            + ": local must be between 0 and known_tokens, and that at most "
+              "max_tokens"};
+}
+
+error fault_of(const finish_call& call) {
+  if (is_token_count(call.known) && is_token_count(call.computed))
+    return {};
+  return {ec::invalid_argument,
+          name_of(call.request)
+            + " goes on: known and computed must be from 0 to max_tokens"};
+}
+
+error fault_of(const kv_memory& memory, rank_id rank,
+               const std::string& model_fingerprint) {
+  if (memory.rank != rank)
+    return {ec::invalid_argument,
+            "kv_memory::rank is " + std::to_string(memory.rank)
+              + ", but this is rank " + std::to_string(rank)};
+  if (memory.model_fingerprint != model_fingerprint)
+    return {ec::invalid_argument, "kv_memory::model_fingerprint is '"
+                                    + memory.model_fingerprint
+                                    + "', but options::model_fingerprint is '"
+                                    + model_fingerprint + "'"};
+  if (memory.writers == 0 || memory.writer > memory.writers)
+    return {ec::invalid_argument,
+            "kv_memory::writer is " + std::to_string(memory.writer) + " of "
+              + std::to_string(memory.writers)
+              + ": count from zero, or pass `writers` for a rank that never "
+                "writes"};
+  return {};
+}
+
+error fault_of_step(step_id step, step_id last) {
+  if (step == last + 1)
+    return {};
+  return {ec::out_of_order, "step " + std::to_string(step) + " came after step "
+                              + std::to_string(last)
+                              + "; count steps up by one"};
+}
+
+error fault_of_advance(device_kind device, nanoseconds_t now,
+                       nanoseconds_t target) {
+  if (device != device_kind::host_virtual)
+    return {ec::unsupported,
+            "time can be advanced only with device_kind::host_virtual"};
+  if (target < now)
+    return {ec::invalid_argument, "simulated time is " + std::to_string(now)
+                                    + " ns already and does not go back"};
+  return {};
+}
+
+// -- what the caller has found out itself -------------------------------------
+
+error bad_load(request_id id, token_count found) {
+  return {ec::invalid_argument,
+          name_of(id) + ": external must be at most the "
+            + std::to_string(found)
+            + " tokens of the last lookup, and blocks and hashed must have one "
+              "list per group of equal length, with room for all tokens up to "
+              "the end of the load"};
+}
+
+error unknown_promise(promise_id promise) {
+  return {ec::unknown_promise,
+          "promise " + std::to_string(promise)
+            + " was used, declined or has expired; nothing is held by it"};
+}
+
+error too_late_to_add() {
+  return {ec::shutting_down, "the runtime is stopping; add no more requests"};
+}
+
+error stopping_already() {
+  return {ec::shutting_down, "the runtime is stopping already"};
+}
+
+} // namespace kvtide::core

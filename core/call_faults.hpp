@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// What is wrong with a call whatever its request went through: said in the
+/// same words with a cache and without one.
+
+#pragma once
+
+#include "kvtide/calls.hpp"
+#include "kvtide/error.hpp"
+#include "kvtide/kv_memory.hpp"
+#include "kvtide/options.hpp"
+
+#include <string>
+
+namespace kvtide::core {
+
+/// How sentences name a request.
+[[nodiscard]] std::string name_of(request_id id);
+
+// -- checks: `ec::none` if all is well ----------------------------------------
+
+[[nodiscard]] error fault_of(const add_request& call);
+
+[[nodiscard]] error fault_of(const lookup_row& row);
+
+[[nodiscard]] error fault_of(const finish_call& call);
+
+/// @param rank who registers the memory
+/// @param model_fingerprint see `options`
+[[nodiscard]] error fault_of(const kv_memory& memory, rank_id rank,
+                             const std::string& model_fingerprint);
+
+/// @param last the step before
+[[nodiscard]] error fault_of_step(step_id step, step_id last);
+
+/// @param now simulated time so far
+[[nodiscard]] error fault_of_advance(device_kind device, nanoseconds_t now,
+                                     nanoseconds_t target);
+
+// -- what the caller has found out itself -------------------------------------
+
+/// @param found tokens of the request's last lookup
+[[nodiscard]] error bad_load(request_id id, token_count found);
+
+[[nodiscard]] error unknown_promise(promise_id promise);
+
+/// No `add` after `shutdown`.
+[[nodiscard]] error too_late_to_add();
+
+/// No second `shutdown`.
+[[nodiscard]] error stopping_already();
+
+} // namespace kvtide::core
