@@ -113,8 +113,7 @@ bool rank::wait(std::chrono::milliseconds timeout) const {
 
 // -- runtime ------------------------------------------------------------------
 
-runtime::impl::impl(const options& options_)
-  : opts(options_), config(), system(prepare(config, options_)) {
+runtime::impl::impl(const options& options_) : opts(options_) {
   // nop
 }
 
@@ -131,6 +130,29 @@ runtime::impl::~impl() {
   // The system's destructor waits for all of them.
 }
 
+void runtime::impl::start_without_cache() {
+  stand_in.emplace(opts, queue);
+  for (const auto& one : ranks) {
+    auto& seat = *one->impl_;
+    seat.stand_in.emplace(seat.id, opts, seat.queue);
+  }
+}
+
+void runtime::impl::start_actors() {
+  auto& sys = system.emplace(prepare(config, opts));
+  port = sys.spawn(engine_port, queue);
+  cache = sys.spawn(cache_manager, cache_manager_config{shape, opts});
+  scheduler = sys.spawn(kvtide::scheduler, scheduler_config{shape, opts, {}},
+                        cache, caf::actor_cast<engine_actor>(port));
+  caf::anon_send(port, msg::watch_scheduler{
+                         caf::actor_cast<caf::strong_actor_ptr>(scheduler)});
+  for (const auto& one : ranks) {
+    auto& seat = *one->impl_;
+    seat.port = sys.spawn(rank_port, seat.id, seat.queue);
+    start_rank(seat);
+  }
+}
+
 void runtime::impl::start_rank(rank::impl& seat) {
   auto device_options = device_of(opts, seat.id, seat.events, shared_pool);
   device_options.start_time = now;
@@ -138,13 +160,14 @@ void runtime::impl::start_rank(rank::impl& seat) {
   // does, and a hop to another thread would cost more than its work.
   seat.device
     = opts.device == device_kind::host_virtual
-      ? system.spawn(device, std::move(device_options))
-      : system.spawn<caf::detached>(device, std::move(device_options));
+      ? system->spawn(device, std::move(device_options))
+      : system->spawn<caf::detached>(device, std::move(device_options));
   auto worker_options = worker_config_of(opts, seat.id, seat.incarnation);
   worker_options.start_time = now;
-  seat.worker = system.spawn(gpu_worker, std::move(worker_options), seat.device,
-                             caf::actor_cast<scheduler_worker_port>(scheduler),
-                             caf::actor_cast<rank_side_actor>(seat.port));
+  seat.worker
+    = system->spawn(gpu_worker, std::move(worker_options), seat.device,
+                    caf::actor_cast<scheduler_worker_port>(scheduler),
+                    caf::actor_cast<rank_side_actor>(seat.port));
   caf::anon_send(
     seat.port,
     msg::watch_rank{caf::actor_cast<caf::strong_actor_ptr>(seat.worker),
@@ -170,26 +193,19 @@ result<runtime> runtime::start(const options& opts) {
     return out;
   };
   auto out = std::make_unique<impl>(opts);
-  auto& sys = out->system;
   out->shape = std::make_shared<const core::layout>(std::move(made).value());
   out->queue = std::make_shared<engine_queue>(next_ready());
-  out->port = sys.spawn(engine_port, out->queue);
-  out->cache = sys.spawn(cache_manager, cache_manager_config{out->shape, opts});
-  out->scheduler
-    = sys.spawn(scheduler, scheduler_config{out->shape, opts, {}}, out->cache,
-                caf::actor_cast<engine_actor>(out->port));
-  caf::anon_send(out->port,
-                 msg::watch_scheduler{
-                   caf::actor_cast<caf::strong_actor_ptr>(out->scheduler)});
   for (rank_id id = 0; id < opts.ranks; ++id) {
     auto seat = std::make_unique<rank::impl>();
     seat->id = id;
     seat->queue = std::make_shared<rank_queue>(next_ready());
-    seat->port = sys.spawn(rank_port, id, seat->queue);
     seat->events = std::make_shared<gpu::host_event_table>();
-    out->start_rank(*seat);
     out->ranks.push_back(std::unique_ptr<rank>{new rank{std::move(seat)}});
   }
+  if (opts.host_bytes == 0)
+    out->start_without_cache();
+  else
+    out->start_actors();
   return runtime{std::move(out)};
 }
 
@@ -281,9 +297,9 @@ error runtime::restart_rank(rank_id id) {
                                     + " does not exist; there are "
                                     + std::to_string(impl_->ranks.size())};
   auto& seat = *impl_->ranks[id]->impl_;
-  if (!is_alive(impl_->scheduler))
+  if (!impl_->serves())
     return {ec::shutting_down, text::no_scheduler};
-  if (is_alive(seat.worker) || is_alive(seat.device))
+  if (seat.is_taken())
     return {ec::out_of_order,
             "rank " + std::to_string(id)
               + " lives, or copies of it still run: call restart_rank after "

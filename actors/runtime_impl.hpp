@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// What a runtime and its ranks consist of. Includes every actor.
+/// What a runtime and its ranks consist of: actors, or who answers without a
+/// cache. Includes every actor.
 
 #pragma once
 
@@ -11,6 +12,7 @@
 #include "actors/cache_manager.hpp"
 #include "actors/device.hpp"
 #include "actors/gpu_worker.hpp"
+#include "actors/no_cache.hpp"
 #include "actors/ports.hpp"
 #include "actors/scheduler.hpp"
 #include "core/layout.hpp"
@@ -22,6 +24,7 @@
 #include <caf/send.hpp>
 
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -31,15 +34,24 @@ struct rank::impl {
   /// A message to a dead actor would vanish, so its sender is told.
   template <class Message>
   void send(Message message) {
-    if (is_alive(worker))
+    if (stand_in)
+      stand_in->answer(message);
+    else if (is_alive(worker))
       caf::anon_send(worker, std::move(message));
     else
       queue->push(rank_failed{id, {ec::rank_unavailable, text::no_worker}});
   }
 
+  /// Nobody takes its place: it serves, or its copies still run.
+  [[nodiscard]] bool is_taken() const {
+    return stand_in || is_alive(worker) || is_alive(device);
+  }
+
   rank_id id = 0;
   incarnation_id incarnation = 1;
   std::shared_ptr<rank_queue> queue;
+  /// Without a cache: answers instead of the actors, which are null.
+  std::optional<no_cache_rank> stand_in;
   rank_port_actor port;
   device_actor device;
   gpu_worker_actor worker;
@@ -55,7 +67,9 @@ struct runtime::impl {
   template <class Message>
   ticket_id send(Message message) {
     message.ticket = ++last_ticket;
-    if (is_alive(scheduler))
+    if (stand_in)
+      stand_in->answer(message);
+    else if (is_alive(scheduler))
       caf::anon_send(scheduler, std::move(message));
     else
       queue->push(
@@ -63,16 +77,29 @@ struct runtime::impl {
     return last_ticket;
   }
 
+  [[nodiscard]] bool serves() const {
+    return stand_in || is_alive(scheduler);
+  }
+
+  /// Nobody is started: with no room for a cache there is nothing to decide.
+  void start_without_cache();
+
+  /// Starts threads, and the actors of the engine and of all ranks.
+  void start_actors();
+
   /// Gives a rank a device and a worker.
   void start_rank(rank::impl& seat);
 
   options opts;
   caf::actor_system_config config;
-  caf::actor_system system;
+  /// Without a cache there is none, and no thread.
+  std::optional<caf::actor_system> system;
   std::shared_ptr<const core::layout> shape;
   std::shared_ptr<gpu::host_pool_memory> shared_pool
     = std::make_shared<gpu::host_pool_memory>();
   std::shared_ptr<engine_queue> queue;
+  /// Without a cache: answers instead of the actors, which are null.
+  std::optional<no_cache> stand_in;
   engine_port_actor port;
   cache_manager_actor cache;
   scheduler_actor scheduler;

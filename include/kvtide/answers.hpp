@@ -49,6 +49,7 @@ struct step_plan {
   /// Some job is in flight: keep stepping, or rely on S13.
   bool pending_work = false;
   /// With `plan_delivery::by_engine`: the plan for each rank's `begin_step`.
+  /// Empty if `options::host_bytes` is zero.
   std::string bytes;
 };
 

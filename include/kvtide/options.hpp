@@ -99,8 +99,11 @@ struct options {
   /// Tensor-parallel ranks, 1 to 64.
   std::uint32_t ranks = 1;
 
-  /// Host pool per rank, in bytes. Zero turns offloading off. Rounded down to
-  /// whole slots once the ranks have said how large a chunk is.
+  /// Host pool per rank, in bytes, rounded down to whole slots once the ranks
+  /// have said how large a chunk is. Zero turns offloading off: no thread is
+  /// started, and every call is answered before it returns, as by a cache
+  /// without room. Nothing is remembered of requests then, so a call that names
+  /// an unknown one does not fail, and `step_call::rows` may be left empty.
   std::uint64_t host_bytes = 0;
 
   eviction_policy policy = eviction_policy::lru;

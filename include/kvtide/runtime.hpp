@@ -22,7 +22,8 @@ namespace kvtide {
 class rank;
 struct runtime_access;
 
-/// Owns the actors, the devices and the host pools.
+/// Owns the actors, the devices and the host pools; none of them if
+/// `options::host_bytes` is zero.
 ///
 /// Every call returns at once with a ticket; what it leads to comes from `poll`
 /// on the caller's thread. Calls take effect in call order (S1).
