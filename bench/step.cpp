@@ -14,10 +14,10 @@
 #include "bench/actors_under_test.hpp"
 #include "bench/direct_calls.hpp"
 #include "bench/load.hpp"
+#include "bench/percentiles.hpp"
 
 #include <benchmark/benchmark.h>
 
-#include <algorithm>
 #include <chrono>
 #include <string>
 #include <utility>
@@ -28,20 +28,6 @@ namespace {
 
 constexpr auto warm_up_steps = 32;
 constexpr auto steps = 1'000;
-
-/// @pre `values` is not empty
-double percentile(std::vector<double>& values, double part) {
-  const auto place = static_cast<std::ptrdiff_t>(
-    part * static_cast<double>(values.size() - 1));
-  std::nth_element(values.begin(), values.begin() + place, values.end());
-  return values[static_cast<std::size_t>(place)];
-}
-
-void report(benchmark::State& state, const std::string& name,
-            std::vector<double>& values) {
-  state.counters[name + "_p50"] = percentile(values, 0.5);
-  state.counters[name + "_p99"] = percentile(values, 0.99);
-}
 
 void through_actors(benchmark::State& state, const load_config& config,
                     std::size_t threads) {
