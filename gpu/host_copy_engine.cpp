@@ -33,7 +33,7 @@ class host_copy_engine final : public copy_engine {
 public:
   explicit host_copy_engine(host_engine_config config)
     : config_(std::move(config)),
-      queues_(std::size_t{2} * config_.streams_per_direction) {
+      streams_(std::size_t{2} * config_.streams_per_direction) {
     // nop
   }
 
@@ -45,9 +45,9 @@ public:
 
   /// @throws std::system_error if the system refuses a thread.
   void start() {
-    threads_.reserve(queues_.size());
-    for (auto& queue : queues_)
-      threads_.emplace_back([this, &queue] { run_stream(queue); });
+    threads_.reserve(streams_.size());
+    for (auto& mine : streams_)
+      threads_.emplace_back([this, &mine] { run_stream(mine); });
   }
 
   ec submit(copy_job job) override {
@@ -67,12 +67,12 @@ public:
         ++added->blockers;
       }
     }
-    auto& queue = queue_for(job.kind);
+    added->home = &stream_for(job.kind);
     added->fault = fault;
     added->job = std::move(job);
     jobs_.emplace(added->job.id, std::move(owned));
-    queue.push_back(added);
-    changed_.notify_all();
+    added->home->queue.push_back(added);
+    wake_stream_of(*added);
     return ec::none;
   }
 
@@ -126,60 +126,89 @@ private:
     std::size_t jobs = 0;
   };
 
+  struct stream;
+
   struct running_job {
     copy_job job;
     copy_fault fault;
+    stream* home = nullptr;
     /// Jobs that must end before this one starts.
     std::size_t blockers = 0;
     std::vector<running_job*> dependents;
     std::vector<std::shared_ptr<pending_fence>> fences;
   };
 
-  using job_queue = std::deque<running_job*>;
+  struct stream {
+    std::deque<running_job*> queue;
+    /// The first job may run. For this stream alone: a thread that is woken for
+    /// nothing takes the lock, and the time, from those that copy.
+    std::condition_variable_any changed;
+
+    [[nodiscard]] bool may_run() const {
+      return !queue.empty() && queue.front()->blockers == 0;
+    }
+
+    /// @pre `may_run()`
+    running_job* take() {
+      auto* first = queue.front();
+      queue.pop_front();
+      return first;
+    }
+  };
 
   // -- called with the lock held ----------------------------------------------
 
-  job_queue& queue_for(job_kind kind) {
+  stream& stream_for(job_kind kind) {
     const auto direction = static_cast<std::size_t>(kind);
     const auto turn = turns_[direction]++ % config_.streams_per_direction;
-    return queues_[direction * config_.streams_per_direction + turn];
+    return streams_[direction * config_.streams_per_direction + turn];
+  }
+
+  /// Nobody has to hear of a job behind others: their thread comes to it.
+  static void wake_stream_of(const running_job& job) {
+    auto& home = *job.home;
+    if (home.may_run() && home.queue.front() == &job)
+      home.changed.notify_one();
   }
 
   void end_job(running_job& ended, completion outcome) {
     slots_.remove(ended.job.id, ended.job.slots);
     for (auto* dependent : ended.dependents)
-      --dependent->blockers;
+      if (--dependent->blockers == 0)
+        wake_stream_of(*dependent);
     for (const auto& waiting : ended.fences)
       if (--waiting->jobs == 0)
         ready_fences_.push_back(waiting->step);
     done_.push_back(std::move(outcome));
     jobs_.erase(ended.job.id);
-    changed_.notify_all();
   }
 
   // -- called without the lock, by the threads --------------------------------
 
-  void run_stream(job_queue& queue) {
+  void run_stream(stream& mine) {
     const auto stop = stop_.get_token();
-    std::unique_lock lock{mutex_};
+    running_job* job = nullptr;
     for (;;) {
-      changed_.wait(lock, stop, [&queue] {
-        return !queue.empty() && queue.front()->blockers == 0;
-      });
+      if (job == nullptr) {
+        std::unique_lock lock{mutex_};
+        mine.changed.wait(lock, stop, [&mine] { return mine.may_run(); });
+        if (!stop.stop_requested())
+          job = mine.take();
+      }
       if (stop.stop_requested())
         return;
-      auto& job = *queue.front();
-      queue.pop_front();
-      lock.unlock();
       auto outcome = completion{};
-      outcome.job = job.job.id;
-      if (!run_job(job, stop, outcome))
+      outcome.job = job->job.id;
+      if (!run_job(*job, stop, outcome))
         return;
-      lock.lock();
-      end_job(job, std::move(outcome));
-      lock.unlock();
+      {
+        // Ends a job and takes the next one: whoever was woken would else hold
+        // the lock while the stream wants to go on.
+        const std::lock_guard lock{mutex_};
+        end_job(*job, std::move(outcome));
+        job = mine.may_run() ? mine.take() : nullptr;
+      }
       config_.wake();
-      lock.lock();
     }
   }
 
@@ -220,12 +249,12 @@ private:
     copy_range(job.fragments, 0, copied);
     if (time == never) {
       std::unique_lock lock{mutex_};
-      changed_.wait(lock, stop, [] { return false; });
+      running.home->changed.wait(lock, stop, [] { return false; });
     } else if (time > 0) {
       const auto end
         = begin + std::chrono::nanoseconds{std::min(time, longest_copy)};
       std::unique_lock lock{mutex_};
-      changed_.wait_until(lock, stop, end, [] { return false; });
+      running.home->changed.wait_until(lock, stop, end, [] { return false; });
     }
     return !stop.stop_requested();
   }
@@ -240,9 +269,8 @@ private:
   const host_engine_config config_;
   std::stop_source stop_;
   mutable std::mutex mutex_;
-  std::condition_variable_any changed_;
   /// Stores first, then loads; the vector itself never changes.
-  std::vector<job_queue> queues_;
+  std::vector<stream> streams_;
   std::size_t turns_[2] = {0, 0};
   /// Jobs that have not ended.
   std::unordered_map<job_id, std::unique_ptr<running_job>> jobs_;
