@@ -10,6 +10,7 @@
 #include <caf/send.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 #include <string>
 #include <utility>
@@ -135,9 +136,12 @@ void device_state::announce() {
   engine->poll(done, fences);
   auto ended = msg::copies_done{};
   ended.jobs.reserve(done.size());
-  for (auto& x : done)
+  for (auto& x : done) {
     ended.jobs.push_back({x.job, x.result == gpu::copy_result::done,
                           x.first_failed_row, std::move(x.text)});
+    ended.bytes += x.bytes;
+    ended.copy_time += std::chrono::nanoseconds{x.copy_ns};
+  }
   if (!ended.jobs.empty())
     self->send(worker, std::move(ended));
   for (const auto step : fences)

@@ -198,8 +198,9 @@ void gpu_worker_state::end_step(const msg::end_step& req) {
 }
 
 void gpu_worker_state::get_stats() {
-  self->send(rank_side, rank_stats{config.rank, order.total(), order.counts(),
-                                   late_jobs, failed_jobs});
+  self->send(rank_side,
+             rank_stats{config.rank, order.total(), order.counts(), late_jobs,
+                        failed_jobs, copied_bytes, copy_time});
 }
 
 void gpu_worker_state::memory_registered(const msg::memory_registered& answer) {
@@ -226,6 +227,8 @@ void gpu_worker_state::memory_unregistered() {
 void gpu_worker_state::copies_done(const msg::copies_done& x) {
   for (const auto& one : x.jobs)
     copy_ended(one);
+  copied_bytes += x.bytes;
+  copy_time += x.copy_time;
   quit_if_over();
 }
 

@@ -280,6 +280,8 @@ struct gpu_worker_state {
 
   std::uint64_t late_jobs = 0;
   std::uint64_t failed_jobs = 0;
+  std::uint64_t copied_bytes = 0;
+  std::chrono::nanoseconds copy_time{0};
 
   /// Counts for the device as well.
   core::order_log order;

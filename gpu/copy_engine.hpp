@@ -68,6 +68,11 @@ struct completion {
   std::uint32_t first_failed_row = 0;
   /// Virtual engine: the simulated moment at which it ended; else zero.
   nanoseconds_t due = 0;
+  /// Bytes that were copied, also if failed.
+  std::uint64_t bytes = 0;
+  /// Wall time that copying them took, whatever the clock: no waiting, and
+  /// nothing that latency and bandwidth add.
+  nanoseconds_t copy_ns = 0;
   /// If failed: one sentence for the log.
   std::string text;
 };

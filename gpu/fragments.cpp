@@ -3,6 +3,7 @@
 #include "gpu/fragments.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstring>
 
@@ -41,6 +42,14 @@ void copy_range(const std::vector<fragment>& fragments, std::uint64_t first,
                   to - from);
     begin = end;
   }
+}
+
+nanoseconds_t timed_copy(const std::vector<fragment>& fragments,
+                         std::uint64_t first, std::uint64_t last) noexcept {
+  using clock = std::chrono::steady_clock;
+  const auto start = clock::now();
+  copy_range(fragments, first, last);
+  return std::chrono::nanoseconds{clock::now() - start}.count();
 }
 
 nanoseconds_t copy_time(std::uint64_t bytes, nanoseconds_t latency,

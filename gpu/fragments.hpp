@@ -26,6 +26,11 @@ bytes_before_row(const std::vector<fragment>& fragments,
 void copy_range(const std::vector<fragment>& fragments, std::uint64_t first,
                 std::uint64_t last) noexcept;
 
+/// As `copy_range`.
+/// @returns the wall time that it took.
+nanoseconds_t timed_copy(const std::vector<fragment>& fragments,
+                         std::uint64_t first, std::uint64_t last) noexcept;
+
 /// How long a copy takes: latency + bytes / bandwidth, rounded up, at most
 /// `never`.
 /// @param bytes_per_second zero means that only the latency counts.

@@ -246,7 +246,8 @@ private:
         time = never;
         break;
     }
-    copy_range(job.fragments, 0, copied);
+    outcome.copy_ns = timed_copy(job.fragments, 0, copied);
+    outcome.bytes = copied;
     if (time == never) {
       std::unique_lock lock{mutex_};
       running.home->changed.wait(lock, stop, [] { return false; });

@@ -140,11 +140,12 @@ private:
     std::size_t stream = 0;
     /// An `advance` has passed `due`.
     bool covered = false;
+    /// The threads add `copy_ns`, with the lock held.
     completion outcome;
   };
 
   struct half {
-    const timed_job* job = nullptr;
+    timed_job* job = nullptr;
     bool second = false;
   };
 
@@ -219,6 +220,7 @@ private:
         break;
     }
     added.outcome.due = added.due;
+    added.outcome.bytes = added.bytes;
   }
 
   void plan_first_half(timed_job& added, bool held) {
@@ -254,10 +256,12 @@ private:
       queue_.pop_front();
       copying_ = true;
       lock.unlock();
-      const auto& job = *next.job;
-      copy_range(job.job.fragments, next.second ? job.middle : 0,
-                 next.second ? job.bytes : job.middle);
+      auto& job = *next.job;
+      const auto took
+        = timed_copy(job.job.fragments, next.second ? job.middle : 0,
+                     next.second ? job.bytes : job.middle);
       lock.lock();
+      job.outcome.copy_ns += took;
       copying_ = false;
       if (queue_.empty()) {
         lock.unlock();

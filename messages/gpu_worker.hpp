@@ -15,6 +15,8 @@
 #include <caf/replies_to.hpp>
 #include <caf/typed_actor.hpp>
 
+#include <chrono>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -127,6 +129,9 @@ struct copy_done {
 /// Copy jobs ended on this device, in this order.
 struct copies_done {
   std::vector<copy_done> jobs;
+  /// Bytes that they copied, failed or not, and the wall time that took.
+  std::uint64_t bytes = 0;
+  std::chrono::nanoseconds copy_time{0};
 };
 
 /// Answers `make_fence`. With a host fence it comes when the fence is over.

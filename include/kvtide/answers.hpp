@@ -12,6 +12,7 @@
 #include "kvtide/job.hpp"
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <variant>
@@ -254,6 +255,13 @@ struct rank_stats {
   /// Jobs that missed their deadline.
   std::uint64_t late_jobs = 0;
   std::uint64_t failed_jobs = 0;
+  /// Bytes that ended jobs copied, failed ones included.
+  std::uint64_t copied_bytes = 0;
+  /// Wall time that copying them took, summed over the device's streams. No
+  /// time between jobs, and nothing that `options::copy_latency` and
+  /// `copy_bytes_per_second` add; with `device_kind::host_virtual` the real
+  /// time of the same copies.
+  std::chrono::nanoseconds copy_time{0};
 };
 
 /// Everything that `rank::poll` can return.

@@ -30,6 +30,7 @@ struct worker_log {
   std::vector<std::string> heard;
   std::vector<msg::memory_registered> registered;
   std::vector<msg::copy_done> done;
+  std::uint64_t copied_bytes = 0;
   std::vector<msg::fence_made> fences;
   std::vector<msg::device_ticked> ticks;
 };
@@ -54,6 +55,7 @@ fake_worker(gpu_worker_actor::stateful_pointer<fake_state>, worker_log* log) {
                              + std::to_string(one.job));
         log->done.push_back(one);
       }
+      log->copied_bytes += x.bytes;
     },
     [=](const msg::fence_made& x) {
       log->heard.push_back("fence " + std::to_string(x.step));
@@ -317,6 +319,8 @@ TEST_F(Device, PassesAFailedCopyOn) {
   EXPECT_THAT(take_heard(), ElementsAre("done 1", "failed 2", "ticked"));
   EXPECT_EQ(log.done[1].first_failed_row, 1u);
   EXPECT_NE(log.done[1].text, "");
+  // Two blocks of job 1, and the first row of job 2.
+  EXPECT_EQ(log.copied_bytes, 4 * block_bytes);
 }
 
 TEST_F(Device, ReportsAJobThatWasHandedOverTwiceOnce) {

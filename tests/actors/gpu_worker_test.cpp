@@ -564,6 +564,18 @@ TEST_F(GpuWorker, S9ReportsEachJobOnceWithItsFirstFailedRow) {
   EXPECT_EQ(state().order.total(), 1u);
 }
 
+TEST_F(GpuWorker, TellsTheRankWhatItsDeviceCopied) {
+  start();
+  run_step(begin(1, {1, 2}));
+  tell(msg::copies_done{{{1, true, 0, {}}}, 100, 3us});
+  tell(msg::copies_done{{{2, false, 4, "broken"}}, 50, 2us});
+  tell(msg::get_rank_stats{});
+  ASSERT_EQ(rank.stats.size(), 1u);
+  EXPECT_EQ(rank.stats[0].failed_jobs, 1u);
+  EXPECT_EQ(rank.stats[0].copied_bytes, 150u);
+  EXPECT_EQ(rank.stats[0].copy_time, 5us);
+}
+
 TEST_F(GpuWorker, S9IgnoresTheEndOfAJobThatItNeverSaw) {
   ear.expect();
   start();

@@ -92,6 +92,19 @@ TEST_P(copy_engine_contract, CopiesAllBytesAndReportsOnce) {
   }
 }
 
+TEST_P(copy_engine_contract, SaysHowManyBytesAJobCopied) {
+  make_rig(with_fault([](job_id id, job_kind) {
+    return id == 1 ? copy_fault{fault_kind::fail, 2, 0} : copy_fault{};
+  }));
+  rig->submit(memory.job(0, job_kind::store, {1, 2}, {5, 3}));
+  rig->submit(memory.job(1, job_kind::store, {1, 2, 3}, {0, 1, 2}));
+  rig->run(2);
+  EXPECT_EQ(rig->outcome_of(0)->bytes, 2 * test_memory::unit);
+  EXPECT_EQ(rig->outcome_of(1)->bytes, 2 * test_memory::unit);
+  for (const auto& outcome : rig->done)
+    EXPECT_GE(outcome.copy_ns, 0);
+}
+
 TEST_P(copy_engine_contract, ReportsAJobWithoutFragments) {
   make_rig();
   copy_job job;

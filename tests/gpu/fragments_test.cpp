@@ -49,6 +49,12 @@ TEST_F(fragments_test, CopiesNothingForAnEmptyRange) {
   EXPECT_EQ(to_, "...........");
 }
 
+TEST_F(fragments_test, TimesACopyWhateverItsLength) {
+  EXPECT_GE(timed_copy(list(), 0, 4), 0);
+  EXPECT_EQ(to_, "abc.d......");
+  EXPECT_GE(timed_copy({}, 0, 0), 0);
+}
+
 TEST_F(fragments_test, TellsTheTimeThatACopyTakes) {
   EXPECT_EQ(copy_time(1'000, 5, 0), 5);
   EXPECT_EQ(copy_time(1'000, 5, 1'000'000'000), 1'005);
