@@ -59,6 +59,7 @@ report engine::run() {
   res.times.wall_seconds
     = std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
         .count();
+  res.times.runtime = link_.spent();
   return res;
 }
 
@@ -281,6 +282,7 @@ report engine::make_report() {
   }
   res.first_mismatch = content_.first_mismatch();
   res.runtime = link_.get_stats();
+  res.copies = link_.get_copies();
   res.overloads = link_.overloads();
   const auto& pool = batcher_.tables().pool();
   res.left.requests = live_.size();

@@ -48,6 +48,16 @@ struct geometry {
     return piece_bytes() * layers * planes;
   }
 
+  /// Of one rank.
+  [[nodiscard]] std::size_t tensors() const noexcept {
+    return packed ? 1 : std::size_t{layers} * planes;
+  }
+
+  /// Bytes that lie together, on the device and in a slot.
+  [[nodiscard]] std::size_t fragment_bytes() const noexcept {
+    return packed ? block_bytes() : piece_bytes();
+  }
+
   [[nodiscard]] token_count block_tokens() const noexcept {
     return token_count{tokens_per_block};
   }

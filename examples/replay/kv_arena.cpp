@@ -13,7 +13,7 @@ void kv_arena::unmap::operator()(std::byte* base) const noexcept {
 result<kv_arena> kv_arena::create(const geometry& shape, rank_id rank) {
   auto res = kv_arena{shape, rank};
   const auto pieces = std::size_t{shape.layers} * geometry::planes;
-  const auto tensors = shape.packed ? 1 : pieces;
+  const auto tensors = shape.tensors();
   // A gap behind each packed block: not every byte of a stride is KV.
   constexpr std::size_t gap = 64;
   res.stride_ = shape.packed ? shape.block_bytes() + gap : shape.piece_bytes();

@@ -8,6 +8,7 @@
 /// runtime failed; 2 bad input or usage; 130 interrupted.
 
 #include "examples/replay/engine.hpp"
+#include "examples/replay/memcpy_probe.hpp"
 #include "examples/replay/options.hpp"
 #include "examples/replay/progress_bar.hpp"
 #include "examples/replay/report.hpp"
@@ -60,7 +61,11 @@ int replay(const replay_options& opts) {
       if (!file)
         return fail(2, opts.json + ": cannot be written");
     }
+    auto probe = memcpy_probe{opts.shape, opts.blocks_per_chunk};
+    probe.run();
     result = model.run();
+    probe.run();
+    result.memcpy_bytes_per_second = probe.bytes_per_second();
   } catch (const bad_configuration& failure) {
     return fail(2, failure.what());
   } catch (const replay_failure& failure) {

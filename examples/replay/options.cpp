@@ -223,6 +223,25 @@ void add_all(CLI::App& app, replay_options& opts, std::uint64_t& bandwidth) {
     "No progress bar on the terminal");
 }
 
+// What the report's lines about wall time count.
+constexpr auto about_times
+  = R"(In the report, the runtime's share is the part of the wall time that the
+engine's thread spent
+  in calls of the runtime, each until its answer, if it has one (calls),
+  in looking for notices, and asking for cache events and counters (news),
+  and in waiting while the model had nothing else to do (waits): with the real
+  clock for a notice, with the simulated one until time had moved and all
+  copies due by then were made.
+The rest is the model: it plans, and fills and compares bytes. With the
+simulated clock the waits hold the copies, which a device makes beside compute;
+calls and news mean the same with both clocks.
+The copies' bytes per second count the wall time of copying alone, on average of
+all streams: neither the time between jobs, nor latency and bandwidth as
+configured, but the kernel's time for pages of the pool that nobody used before.
+So they mean the same with both clocks. Beside them stands what one thread
+reaches with memcpy and fragments of the same size and order, in memory that was
+used before, right before and after the replay.)";
+
 // -- checks across options ----------------------------------------------------
 
 std::uint64_t machine_bytes() {
@@ -264,6 +283,7 @@ parse_options(int argc, const char* const* argv) {
                       "back.",
                       "kvtide-replay"};
   add_all(app, opts, bandwidth);
+  app.footer(about_times);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {

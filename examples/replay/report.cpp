@@ -2,6 +2,7 @@
 
 #include "examples/replay/report.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 namespace kvtide::replay {
@@ -32,6 +33,11 @@ double timing::step_us(double share) const noexcept {
   return static_cast<double>(chosen) / 1e3;
 }
 
+double timing::share(std::chrono::nanoseconds part) const noexcept {
+  const auto seconds = std::chrono::duration<double>{part}.count();
+  return wall_seconds > 0 ? std::min(seconds / wall_seconds, 1.0) : 0.0;
+}
+
 std::uint64_t report::all_compared_bytes() const noexcept {
   return sum(compared_bytes);
 }
@@ -46,6 +52,20 @@ double report::hit_rate() const noexcept {
 
 double report::ideal_hit_rate() const noexcept {
   return ratio(ideal.hit_tokens, ideal.prompt_tokens);
+}
+
+std::optional<double> report::copy_bytes_per_second() const noexcept {
+  const auto seconds = std::chrono::duration<double>{copies.time}.count();
+  if (copies.bytes == 0 || seconds <= 0)
+    return std::nullopt;
+  return static_cast<double>(copies.bytes) / seconds;
+}
+
+std::optional<double> report::copy_to_memcpy() const noexcept {
+  const auto rate = copy_bytes_per_second();
+  if (!rate || memcpy_bytes_per_second <= 0)
+    return std::nullopt;
+  return *rate / memcpy_bytes_per_second;
 }
 
 std::vector<std::pair<const char*, std::uint64_t>> report::leftovers() const {

@@ -7,6 +7,7 @@
 
 #include "examples/replay/kv_content.hpp"
 #include "examples/replay/options.hpp"
+#include "examples/replay/runtime_time.hpp"
 #include "examples/replay/sequence.hpp"
 #include "examples/replay/trace_reader.hpp"
 
@@ -97,12 +98,18 @@ struct remainder {
 
 /// Wall time; differs from run to run.
 struct timing {
+  /// From the first request until the runtime has stopped.
   double wall_seconds = 0;
+  /// How much of it the engine's thread spent in the runtime.
+  runtime_time runtime;
   /// Spent in the runtime, per step, in nanoseconds; sorted.
   std::vector<std::uint64_t> step_ns;
 
   /// Microseconds that this share of the steps did not exceed.
   [[nodiscard]] double step_us(double share) const noexcept;
+
+  /// Part of the wall time, 0 to 1.
+  [[nodiscard]] double share(std::chrono::nanoseconds part) const noexcept;
 };
 
 /// The result of a replay.
@@ -118,6 +125,10 @@ struct report {
   std::array<std::uint64_t, check_reasons> mismatches{};
   std::optional<mismatch> first_mismatch;
   stats runtime;
+  copy_work copies;
+  /// What one thread reaches with fragments of the same size; zero if it was
+  /// not measured.
+  double memcpy_bytes_per_second = 0;
   std::uint64_t failed_calls = 0;
   std::string first_failure;
   std::uint64_t overloads = 0;
@@ -129,6 +140,11 @@ struct report {
   /// 0 to 1, as the next one.
   [[nodiscard]] double hit_rate() const noexcept;
   [[nodiscard]] double ideal_hit_rate() const noexcept;
+  /// Bytes by the wall time that a stream spent on copying them. Empty if
+  /// nothing was copied.
+  [[nodiscard]] std::optional<double> copy_bytes_per_second() const noexcept;
+  /// The same by that of memcpy. Empty if either was not measured.
+  [[nodiscard]] std::optional<double> copy_to_memcpy() const noexcept;
   /// What should be gone, and breaches of the protocol, by name: all zero if
   /// all is well.
   [[nodiscard]] std::vector<std::pair<const char*, std::uint64_t>>

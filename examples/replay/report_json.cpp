@@ -4,6 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include <chrono>
+#include <optional>
+
 namespace kvtide::replay {
 
 namespace {
@@ -85,6 +88,7 @@ json checks_json(const report& what) {
   }
   auto res = json{{"stored", what.counts.stored_bytes},
                   {"loaded", what.counts.loaded_bytes},
+                  {"copied", what.copies.bytes},
                   {"compared", what.all_compared_bytes()},
                   {"compared_by_reason", compared},
                   {"mismatches", what.all_mismatches()},
@@ -128,10 +132,38 @@ json overlap_json(const tally& counts) {
           {"load_failures", counts.load_failures}};
 }
 
+json copies_json(const report& what) {
+  const auto or_null = [](std::optional<double> value) {
+    return value ? json(*value) : json(nullptr);
+  };
+  auto plain = std::optional<double>{};
+  if (what.memcpy_bytes_per_second > 0)
+    plain = what.memcpy_bytes_per_second;
+  return {{"to_memcpy", or_null(what.copy_to_memcpy())},
+          {"bytes_per_second", or_null(what.copy_bytes_per_second())},
+          {"memcpy_bytes_per_second", or_null(plain)},
+          {"fragment_bytes", what.opts.shape.fragment_bytes()},
+          {"seconds", std::chrono::duration<double>{what.copies.time}.count()}};
+}
+
+json timing_json(const report& what) {
+  const auto& times = what.times;
+  const auto& spent = times.runtime;
+  return {{"wall_seconds", times.wall_seconds},
+          {"runtime_share", times.share(spent.all())},
+          {"runtime_shares",
+           {{"calls", times.share(spent.calls)},
+            {"news", times.share(spent.news)},
+            {"waits", times.share(spent.waits)}}},
+          {"step_us_p50", times.step_us(0.5)},
+          {"step_us_p99", times.step_us(0.99)},
+          {"step_us_max", times.step_us(1)},
+          {"copies", copies_json(what)}};
+}
+
 } // namespace
 
 std::string to_json(const report& what) {
-  const auto& times = what.times;
   auto left = json::object();
   for (const auto& [name, value] : what.leftovers())
     left[name] = value;
@@ -149,11 +181,7 @@ std::string to_json(const report& what) {
                   {"overlap", overlap_json(what.counts)},
                   {"left_over", left},
                   {"first_failure", what.first_failure},
-                  {"timing",
-                   {{"wall_seconds", times.wall_seconds},
-                    {"step_us_p50", times.step_us(0.5)},
-                    {"step_us_p99", times.step_us(0.99)},
-                    {"step_us_max", times.step_us(1)}}}};
+                  {"timing", timing_json(what)}};
   return res.dump(2) + "\n";
 }
 

@@ -131,6 +131,35 @@ void write_jobs(page& out, const report& what) {
                         + " blocks held");
 }
 
+void write_times(page& out, const report& what) {
+  const auto& times = what.times;
+  const auto& spent = times.runtime;
+  const auto real = what.opts.clock == device_kind::host;
+  out.line("runtime", "per step p50 " + fixed(times.step_us(0.5), 1)
+                        + " us, p99 " + fixed(times.step_us(0.99), 1)
+                        + " us, max " + fixed(times.step_us(1), 1) + " us");
+  out.line("runtime share",
+           percent(times.share(spent.all()))
+             + " of wall time: " + percent(times.share(spent.calls))
+             + " calls, " + percent(times.share(spent.news)) + " news, "
+             + percent(times.share(spent.waits))
+             + (real ? " waiting for copies" : " moving simulated time"));
+  const auto rate = [](double value) {
+    return bytes(static_cast<std::uint64_t>(value)) + "/s";
+  };
+  const auto reached = what.copy_bytes_per_second();
+  if (!reached)
+    return out.line("copies", "none");
+  const auto ratio = what.copy_to_memcpy();
+  out.line("copies",
+           (ratio ? percent(*ratio) + " of memcpy: " : std::string{})
+             + rate(*reached)
+             + (ratio ? ", memcpy " + rate(what.memcpy_bytes_per_second)
+                          + ", in fragments of "
+                          + bytes(what.opts.shape.fragment_bytes())
+                      : std::string{}));
+}
+
 void write_end(page& out, const report& what) {
   auto text = grouped(what.left_over());
   for (const auto& [name, value] : what.leftovers())
@@ -155,9 +184,7 @@ std::string to_text(const report& what) {
   write_requests(out, what);
   write_bytes(out, what);
   write_jobs(out, what);
-  out.line("runtime", "per step p50 " + fixed(times.step_us(0.5), 1)
-                        + " us, p99 " + fixed(times.step_us(0.99), 1)
-                        + " us, max " + fixed(times.step_us(1), 1) + " us");
+  write_times(out, what);
   write_end(out, what);
   return out.take();
 }

@@ -41,6 +41,25 @@ options make_runtime_options(const replay_options& opts) {
   return res;
 }
 
+// Adds the time of a scope to a sum.
+class stopwatch {
+public:
+  explicit stopwatch(std::chrono::nanoseconds& sum) : sum_(sum) {
+    // nop
+  }
+
+  stopwatch(const stopwatch&) = delete;
+  stopwatch& operator=(const stopwatch&) = delete;
+
+  ~stopwatch() {
+    sum_ += wall_clock::now() - start_;
+  }
+
+private:
+  std::chrono::nanoseconds& sum_;
+  wall_clock::time_point start_ = wall_clock::now();
+};
+
 runtime start(const replay_options& opts) {
   auto res = runtime::start(make_runtime_options(opts));
   if (!res)
@@ -49,25 +68,6 @@ runtime start(const replay_options& opts) {
 }
 
 } // namespace
-
-// Adds the time of a scope to what the runtime cost.
-class runtime_link::stopwatch {
-public:
-  explicit stopwatch(runtime_link& link) : link_(link) {
-    // nop
-  }
-
-  stopwatch(const stopwatch&) = delete;
-  stopwatch& operator=(const stopwatch&) = delete;
-
-  ~stopwatch() {
-    link_.spent_ += wall_clock::now() - start_;
-  }
-
-private:
-  runtime_link& link_;
-  wall_clock::time_point start_ = wall_clock::now();
-};
 
 runtime_link::runtime_link(const replay_options& opts,
                            const std::vector<kv_arena>& arenas)
@@ -86,17 +86,17 @@ runtime_link::runtime_link(const replay_options& opts,
 // -- requests -----------------------------------------------------------------
 
 void runtime_link::add(add_request call) {
-  const auto timed = stopwatch{*this};
+  const auto timed = stopwatch{spent_.calls};
   runtime_.add(std::move(call));
 }
 
 void runtime_link::extend(extend_keys call) {
-  const auto timed = stopwatch{*this};
+  const auto timed = stopwatch{spent_.calls};
   runtime_.extend(std::move(call));
 }
 
 lookup_hit runtime_link::lookup(const lookup_row& row) {
-  const auto timed = stopwatch{*this};
+  const auto timed = stopwatch{spent_.calls};
   auto answer = await<lookup_answer>(runtime_.lookup({row}), "lookup");
   if (!answer || answer->hits.size() != 1)
     return {row.request, false, 0, 0};
@@ -104,17 +104,17 @@ lookup_hit runtime_link::lookup(const lookup_row& row) {
 }
 
 void runtime_link::decline(promise_id promise) {
-  const auto timed = stopwatch{*this};
+  const auto timed = stopwatch{spent_.calls};
   runtime_.decline(promise);
 }
 
 void runtime_link::allocate(allocated call) {
-  const auto timed = stopwatch{*this};
+  const auto timed = stopwatch{spent_.calls};
   runtime_.allocate(std::move(call));
 }
 
 finish_answer runtime_link::finish(const finish_call& call) {
-  const auto timed = stopwatch{*this};
+  const auto timed = stopwatch{spent_.calls};
   auto answer = await<finish_answer>(runtime_.finish(call), "finish");
   return answer ? std::move(*answer) : finish_answer{0, call.request, {}};
 }
@@ -122,7 +122,7 @@ finish_answer runtime_link::finish(const finish_call& call) {
 // -- steps --------------------------------------------------------------------
 
 step_plan runtime_link::step(step_call call) {
-  const auto timed = stopwatch{*this};
+  const auto timed = stopwatch{spent_.calls};
   const auto id = call.step;
   auto answer = await<step_plan>(runtime_.step(std::move(call)), "step");
   // Without a plan the ranks cannot go on.
@@ -133,7 +133,7 @@ step_plan runtime_link::step(step_call call) {
 }
 
 readiness runtime_link::begin_step(const step_plan& plan) {
-  const auto timed = stopwatch{*this};
+  const auto timed = stopwatch{spent_.calls};
   for_each_rank(
     [&plan](rank& side) { side.begin_step(plan.step, plan.bytes); });
   auto res = readiness{};
@@ -155,7 +155,7 @@ readiness runtime_link::begin_step(const step_plan& plan) {
 }
 
 void runtime_link::end_step(step_id step, nanoseconds_t end) {
-  const auto timed = stopwatch{*this};
+  const auto timed = stopwatch{spent_.calls};
   auto events = compute_events{};
   // With the real clock the compute is over by now.
   if (clock_ == device_kind::host_virtual)
@@ -164,18 +164,20 @@ void runtime_link::end_step(step_id step, nanoseconds_t end) {
 }
 
 void runtime_link::outputs(outputs_call call) {
-  const auto timed = stopwatch{*this};
+  const auto timed = stopwatch{spent_.calls};
   runtime_.outputs(std::move(call));
 }
 
 // -- the whole ----------------------------------------------------------------
 
 void runtime_link::advance(nanoseconds_t now) {
+  const auto timed = stopwatch{spent_.waits};
   if (clock_ == device_kind::host_virtual)
     await<call_done>(runtime_.advance(now), "advance");
 }
 
 void runtime_link::rest() {
+  const auto timed = stopwatch{spent_.waits};
   if (clock_ == device_kind::host
       && runtime_.wait(std::chrono::milliseconds{1}))
     for (auto& event : runtime_.poll())
@@ -183,24 +185,40 @@ void runtime_link::rest() {
 }
 
 std::vector<notice> runtime_link::take_notices() {
+  const auto timed = stopwatch{spent_.news};
   for (auto& event : runtime_.poll())
     keep(std::move(event));
   return std::exchange(notices_, {});
 }
 
 std::vector<cache_event> runtime_link::take_events() {
+  const auto timed = stopwatch{spent_.news};
   auto answer = await<events_answer>(runtime_.take_events(), "take_events");
   return answer ? std::move(answer->events) : std::vector<cache_event>{};
 }
 
 stats runtime_link::get_stats() {
+  const auto timed = stopwatch{spent_.news};
   const auto answer = await<stats_answer>(runtime_.get_stats(), "get_stats");
   if (!answer)
     throw replay_failure{"get_stats was refused: " + first_failure_};
   return answer->values;
 }
 
+copy_work runtime_link::get_copies() {
+  const auto timed = stopwatch{spent_.news};
+  auto res = copy_work{};
+  for_each_rank([](rank& side) { side.get_stats(); });
+  for_each_rank([&](rank& side) {
+    const auto answer = await<rank_stats>(side, "get_stats");
+    res.bytes += answer.copied_bytes;
+    res.time += answer.copy_time;
+  });
+  return res;
+}
+
 std::size_t runtime_link::close() {
+  const auto timed = stopwatch{spent_.calls};
   for_each_rank([](rank& side) { side.unregister_kv(); });
   for_each_rank(
     [this](rank& side) { await<kv_unregistered>(side, "unregister_kv"); });
@@ -210,7 +228,7 @@ std::size_t runtime_link::close() {
 }
 
 std::chrono::nanoseconds runtime_link::take_spent() noexcept {
-  return std::exchange(spent_, std::chrono::nanoseconds{0});
+  return spent_.calls - std::exchange(taken_, spent_.calls);
 }
 
 // -- helpers ------------------------------------------------------------------

@@ -6,6 +6,7 @@
 
 #include "examples/replay/kv_arena.hpp"
 #include "examples/replay/options.hpp"
+#include "examples/replay/runtime_time.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -81,6 +82,8 @@ public:
   [[nodiscard]] std::vector<notice> take_notices();
   [[nodiscard]] std::vector<cache_event> take_events();
   [[nodiscard]] stats get_stats();
+  /// Asks all ranks.
+  [[nodiscard]] copy_work get_copies();
   /// Gives the memory back and stops.
   /// @returns the number of jobs that were still in flight.
   std::size_t close();
@@ -114,13 +117,14 @@ public:
     return lost_ranks_;
   }
 
-  /// Wall time between calls and their answers since the last call of this
-  /// function, copies and simulated time left out.
+  /// What `runtime_time::calls` grew by since the last call of this function.
   [[nodiscard]] std::chrono::nanoseconds take_spent() noexcept;
 
-private:
-  class stopwatch;
+  [[nodiscard]] const runtime_time& spent() const noexcept {
+    return spent_;
+  }
 
+private:
   template <class Answer>
   std::optional<Answer> await(ticket_id ticket, const char* what);
   void keep(engine_event event);
@@ -139,7 +143,8 @@ private:
   std::string first_failure_;
   std::uint64_t overloads_ = 0;
   std::uint64_t lost_ranks_ = 0;
-  std::chrono::nanoseconds spent_{0};
+  runtime_time spent_;
+  std::chrono::nanoseconds taken_{0};
 };
 
 } // namespace kvtide::replay

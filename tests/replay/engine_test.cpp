@@ -61,6 +61,22 @@ nlohmann::json without_timing(const report& what) {
   return res;
 }
 
+// Each job that was planned was copied, all of it and once.
+void expect_consistent(const report& what) {
+  ASSERT_EQ(what.runtime.failed_jobs, 0u);
+  EXPECT_EQ(what.copies.bytes,
+            what.counts.stored_bytes + what.counts.loaded_bytes);
+  EXPECT_GE(what.copies.time.count(), 0);
+  const auto timing = nlohmann::json::parse(to_json(what)).at("timing");
+  auto sum = 0.0;
+  for (const double share : timing.at("runtime_shares")) {
+    EXPECT_GE(share, 0);
+    sum += share;
+  }
+  EXPECT_LE(sum, 1 + 1e-9);
+  EXPECT_NEAR(timing.at("runtime_share"), sum, 1e-9);
+}
+
 // -- every setting ------------------------------------------------------------
 
 struct setting {
@@ -89,6 +105,7 @@ TEST_P(Engine, FindsEveryByteRightAndLeavesNothingOver) {
     << shown;
   EXPECT_GT(result.counts.preemptions, 0u) << shown;
   EXPECT_GT(result.compared_bytes[0], 0u) << shown;
+  expect_consistent(result);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -171,6 +188,7 @@ TEST(EngineRun, WorksWithoutOffloading) {
   EXPECT_EQ(result.exit_code(), 0) << to_text(result);
   EXPECT_EQ(result.counts.stored_bytes, 0u);
   EXPECT_EQ(result.counts.loaded_tokens, 0);
+  expect_consistent(result);
 }
 
 TEST(EngineRun, IgnoresRequestsThatNeverFit) {
@@ -191,6 +209,7 @@ TEST(EngineRun, EndsCleanlyWhenItIsInterrupted) {
   EXPECT_EQ(result.exit_code(), 130);
   EXPECT_EQ(result.left_over(), 0u) << to_text(result);
   EXPECT_LT(result.counts.finished, rows.size());
+  expect_consistent(result);
 }
 
 TEST(EngineRun, RefusesAHostPoolThatIsTooSmall) {

@@ -40,6 +40,9 @@ endfunction()
 # -- good input ----------------------------------------------------------------
 
 run(0 --help)
+if(NOT output MATCHES "the runtime's share is")
+  message(SEND_ERROR "the help does not say what counts: ${output}")
+endif()
 run(0 --trace "${SAMPLE}" --rows 20)
 if(NOT output MATCHES "mismatches +0\n" OR NOT output MATCHES "left over +0\n")
   message(SEND_ERROR "the report says: ${output}")
@@ -57,6 +60,32 @@ endforeach()
 if(NOT from_file STREQUAL output)
   message(SEND_ERROR "two runs differ: ${from_file}${output}")
 endif()
+
+# What depends on the wall time is there with either clock.
+foreach(clock IN ITEMS virtual real)
+  run(0 --trace "${SAMPLE}" --rows 100 --clock ${clock} --json -)
+  foreach(field IN ITEMS runtime_share "runtime_shares;calls"
+                         "runtime_shares;news" "runtime_shares;waits")
+    string(JSON share ERROR_VARIABLE missing GET "${output}" timing ${field})
+    if(missing OR share LESS 0 OR share GREATER 1)
+      message(SEND_ERROR "${clock} clock, ${field}: ${share} ${missing}")
+    endif()
+  endforeach()
+  foreach(field IN ITEMS to_memcpy bytes_per_second memcpy_bytes_per_second)
+    string(JSON rate ERROR_VARIABLE missing GET "${output}" timing copies
+                                                ${field})
+    if(missing OR NOT rate GREATER 0)
+      message(SEND_ERROR "${clock} clock, ${field}: ${rate} ${missing}")
+    endif()
+  endforeach()
+  string(JSON copied GET "${output}" bytes copied)
+  string(JSON stored GET "${output}" bytes stored)
+  string(JSON loaded GET "${output}" bytes loaded)
+  math(EXPR planned "${stored} + ${loaded}")
+  if(NOT copied EQUAL planned OR copied EQUAL 0)
+    message(SEND_ERROR "${clock} clock: ${copied} of ${planned} bytes")
+  endif()
+endforeach()
 
 # -- bad input -----------------------------------------------------------------
 
