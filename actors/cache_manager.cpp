@@ -31,8 +31,8 @@ void cache_manager_state::search(const msg::search& x) {
 }
 
 void cache_manager_state::prepare_stores(msg::prepare_stores& x) {
-  for (const auto& keys : x.moved)
-    cache->move_to_newest(keys); // R12
+  for (const auto& views : x.moved)
+    cache->move_to_newest(views); // R12
   auto grants = cache->prepare_stores(x.offers);
   for (const auto& grant : grants)
     evicted_chunks += grant.evicted.size();

@@ -33,6 +33,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <memory_resource>
 #include <optional>
 #include <set>
 #include <span>
@@ -85,15 +86,25 @@ struct scheduler_state {
   /// Starts `x` at once if nothing is in progress.
   template <class Item>
   void push(Item x) {
-    if (pumping || !std::holds_alternative<std::monostate>(phase)) {
-      queue.push_back(std::move(x));
-      return; // Its turn comes.
-    }
+    push_all(std::span{&x, 1});
+  }
+  /// The same for items that follow each other.
+  template <class Items>
+  void push_all(Items&& items) {
+    const auto starts = !pumping;
     pumping = true;
-    turn += 1;
-    start(x);
-    pumping = false;
+    for (auto& x : items)
+      if (starts && at_rest()) {
+        turn += 1;
+        start(x);
+      } else {
+        queue.push_back(std::move(x)); // Its turn comes.
+      }
+    pumping = !starts;
     pump();
+  }
+  [[nodiscard]] bool at_rest() const {
+    return queue.empty() && std::holds_alternative<std::monostate>(phase);
   }
   void push_front(std::vector<scheduler_item> items);
   void pump();
@@ -171,6 +182,7 @@ struct scheduler_state {
   /// @returns whether this step named it before
   [[nodiscard]] bool is_named_again(request_id id, request_row& row);
   void take_progress(const std::vector<step_row>& said);
+  [[nodiscard]] bool is_usable(const step_row& row, request_row* known);
   [[nodiscard]] bool usable(const step_row& row, request_row* known);
   [[nodiscard]] std::vector<request_id>
   take_tails(const std::vector<finish_call>& tails);
@@ -366,7 +378,9 @@ struct scheduler_state {
   msg::turn_id turn = 0;
   bool pumping = false;
 
-  tsl::robin_map<request_id, std::unique_ptr<request_row>> rows;
+  /// Rows lie side by side: each step walks over them.
+  std::pmr::unsynchronized_pool_resource row_memory;
+  tsl::robin_map<request_id, std::shared_ptr<request_row>> rows;
   core::job_table jobs{1};
   core::reuse_watch watch;
   core::sliding_index sliding;

@@ -50,7 +50,8 @@ void scheduler_state::start(msg::add& x) {
                 name_of(call.request)
                   + " is still tracked; use another id, or wait until its "
                     "last job has ended");
-  auto row = std::make_unique<request_row>(shape);
+  auto row = std::allocate_shared<request_row>(
+    std::pmr::polymorphic_allocator<request_row>{&row_memory}, shape);
   row->wish.prompt = call.prompt_tokens;
   row->wish.known = call.known_tokens;
   row->wish.cap = call.cap;

@@ -62,8 +62,7 @@ void scheduler_state::start(cache_gone&) {
 void scheduler_state::start_cache() {
   cache = self->spawn(cache_manager, cache_manager_config{shape, opts});
   self->monitor(cache);
-  if (pool_slots > 0)
-    self->send(cache, msg::open_pool{pool_slots});
+  self->send(cache, msg::open_pool{pool_slots});
 }
 
 void scheduler_state::answer_for_cache() {

@@ -38,8 +38,7 @@ void scheduler_state::on(msg::transfers_done& x) {
                          x.reports.end());
     return;
   }
-  queue.insert(queue.end(), x.reports.begin(), x.reports.end());
-  pump();
+  push_all(x.reports);
 }
 
 void scheduler_state::start(msg::transfer_done& x) {

@@ -17,6 +17,13 @@ namespace kvtide {
 
 namespace {
 
+/// What nearly every row is: nothing about it needs a closer look.
+bool goes_on(const step_row& row, const request_row& known) {
+  return !known.wish.ending && known.jobs.empty() && row.new_blocks.empty()
+      && is_token_count(row.computed) && is_token_count(row.scheduled)
+      && is_token_count(row.known);
+}
+
 std::string name_of(step_id step, request_id request) {
   return "step " + std::to_string(step) + ", request "
        + std::to_string(request);
@@ -100,32 +107,37 @@ bool scheduler_state::is_named_again(request_id id, request_row& row) {
 /// The only work that is done for every running request: a few comparisons.
 /// R10: rows that are not usable are skipped.
 void scheduler_state::take_progress(const std::vector<step_row>& said) {
-  progress.known.clear();
+  progress.known.resize(said.size());
   progress.changed.clear();
   progress.crossing.clear();
-  for (const auto& row : said) {
-    auto* known = find(row.request);
-    // By the time that it is looked at, it is here.
-    __builtin_prefetch(known);
-    progress.known.push_back(known);
+  for (std::size_t i = 0; i < said.size(); ++i) {
+    progress.known[i] = find(said[i].request);
+    __builtin_prefetch(progress.known[i]); // Until it is looked at, it is here.
   }
   for (std::size_t i = 0; i < said.size(); ++i) {
     const auto& row = said[i];
     auto* known = progress.known[i];
-    if (known != nullptr && is_named_again(row.request, *known))
+    const auto runs_on
+      = known != nullptr && known->named_in != turn && goes_on(row, *known);
+    if (!runs_on && !is_usable(row, known))
       continue;
-    if (!usable(row, known))
-      continue;
+    known->named_in = turn;
     auto& wish = known->wish;
     wish.computed = row.computed;
     wish.scheduled = row.scheduled;
     wish.known = row.known;
     if (row.kind != row_kind::running || !row.new_blocks.empty())
-      progress.changed.push_back({&row, known});
+      progress.changed.emplace_back(&row, known);
     // It never wants more than this.
     if (row.computed + row.scheduled >= known->boundary)
-      progress.crossing.push_back({&row, known});
+      progress.crossing.emplace_back(&row, known);
   }
+}
+
+/// R10: says what is wrong with a row.
+bool scheduler_state::is_usable(const step_row& row, request_row* known) {
+  return (known == nullptr || !is_named_again(row.request, *known))
+      && usable(row, known);
 }
 
 bool scheduler_state::usable(const step_row& row, request_row* known) {

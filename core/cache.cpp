@@ -93,7 +93,7 @@ void cache::move_to_newest(std::span<const key_view> keys) {
     return;
   for (const auto& view : keys)
     for (auto at = view.size(); at > 0; --at)
-      pool_.move_to_newest(view[at - 1]);
+      pool_.move_to_newest(view.ref(at - 1));
 }
 
 void cache::reset(std::span<const slot_id> running, bool keep_running) {
@@ -124,6 +124,7 @@ void cache::touch(std::span<const key_view> keys, token_count hit_tokens) {
     auto first = std::size_t{0};
     if (shape.sliding() && hit_chunks > shape.window_chunks)
       first = hit_chunks - shape.window_chunks;
+    search_.look_up(keys, group, first);
     for (auto at = keys[group].size(); at > first; --at)
       pool_.touch(keys[group], at - 1, search_.slot_of(keys, group, at - 1));
   }

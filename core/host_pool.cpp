@@ -6,7 +6,6 @@
 #include "core/lru_list.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cassert>
 #include <utility>
 
@@ -14,14 +13,28 @@ namespace kvtide::core {
 
 namespace {
 
-/// What the offer says of the chunk before a candidate.
+/// The offer's keys say what the chunk before a candidate is.
+bool has_parent(const store_offer& offer, const store_candidate& what) {
+  const auto group = what.key.group;
+  return what.chunk > 0 && group < offer.keys.size()
+      && what.chunk <= offer.keys[group].size();
+}
+
 std::optional<chunk_key> parent_of(const store_offer& offer,
                                    const store_candidate& what) {
-  const auto group = what.key.group;
-  if (what.parent || what.chunk == 0 || group >= offer.keys.size()
-      || what.chunk > offer.keys[group].size())
+  if (what.parent || !has_parent(offer, what))
     return what.parent;
-  return offer.keys[group][what.chunk - 1];
+  return offer.keys[what.key.group][what.chunk - 1];
+}
+
+/// Zero if it is not known.
+std::uint64_t parent_digest_of(const store_offer& offer,
+                               const store_candidate& what) {
+  if (what.parent)
+    return key_ref{*what.parent}.digest;
+  return has_parent(offer, what)
+         ? offer.keys[what.key.group].ref(what.chunk - 1).digest
+         : 0;
 }
 
 } // namespace
@@ -50,26 +63,14 @@ host_pool::presence host_pool::lookup_key(const chunk_key& key) {
                                                       : presence::hit;
 }
 
-std::optional<slot_id> host_pool::find(const chunk_key& key) const {
+std::optional<slot_id> host_pool::find(const key_ref& key) const {
   return index_.find(key);
 }
 
 void host_pool::find_many(const key_view& keys, std::size_t first,
                           std::span<slot_id> out) const {
-  // Keys and hashes first: look-ups that follow each other share the wait for
-  // memory.
-  constexpr auto batch = std::size_t{16};
-  auto names = std::array<chunk_key, batch>{};
-  auto hashes = std::array<std::size_t, batch>{};
-  for (std::size_t done = 0; done < out.size(); done += batch) {
-    const auto count = std::min(batch, out.size() - done);
-    for (std::size_t at = 0; at < count; ++at) {
-      names[at] = keys[first + done + at];
-      hashes[at] = index_.hash_of(names[at]);
-    }
-    for (std::size_t at = 0; at < count; ++at)
-      out[done + at] = index_.find(names[at], hashes[at]).value_or(no_slot);
-  }
+  for (std::size_t at = 0; at < out.size(); ++at)
+    out[at] = index_.find(keys.ref(first + at)).value_or(no_slot);
 }
 
 // -- recency ------------------------------------------------------------------
@@ -91,7 +92,7 @@ void host_pool::touch(const key_view& keys, std::size_t chunk,
     order_->touch_absent(keys[chunk]);
 }
 
-void host_pool::move_to_newest(const chunk_key& key) {
+void host_pool::move_to_newest(const key_ref& key) {
   if (const auto slot = index_.find(key))
     order_->move_to_newest(*slot);
 }
@@ -109,7 +110,7 @@ void host_pool::expect(std::span<const store_offer> offers) {
   victims_.clear();
   order_->pick(absent - allocator_.free(), {nothing, {}}, victims_);
   for (const auto slot : victims_)
-    if (const auto row = index_.find_by_hash(index_.hash_at(slot)))
+    if (const auto row = index_.find_by_digest(index_.digest_at(slot)))
       __builtin_prefetch(&parents_[*row]);
   // Each of them will be compared with a key of whom it has to make room for.
   auto next = std::size_t{0};
@@ -127,7 +128,7 @@ void host_pool::expect(std::span<const store_offer> offers) {
 void host_pool::expect(std::span<const chunk_key> keys) const {
   for (const auto& key : keys)
     if (const auto slot = index_.find(key))
-      if (const auto parent = index_.find_by_hash(parents_[*slot]))
+      if (const auto parent = index_.find_by_digest(parents_[*slot]))
         __builtin_prefetch(&entries_[*parent]);
 }
 
@@ -135,7 +136,8 @@ void host_pool::expect(std::span<const chunk_key> keys) const {
 
 store_grant host_pool::prepare_store(const store_offer& offer) {
   auto out = store_grant{};
-  auto [wanted, pending] = sort(offer);
+  sort(offer);
+  auto& [wanted, pending] = sorted_;
   if (wanted.size() > allocator_.free()) {
     auto keep = protection{mark_, {}};
     if (leading_part_) // R5
@@ -166,8 +168,10 @@ store_grant host_pool::prepare_store(const store_offer& offer) {
   return out;
 }
 
-host_pool::sorting host_pool::sort(const store_offer& offer) {
-  auto out = sorting{};
+void host_pool::sort(const store_offer& offer) {
+  auto& out = sorted_;
+  out.wanted.clear();
+  out.pending.clear();
   ++mark_;
   for (std::uint32_t at = 0; at < offer.candidates.size(); ++at) {
     const auto& key = offer.candidates[at].key;
@@ -182,7 +186,6 @@ host_pool::sorting host_pool::sort(const store_offer& offer) {
     if (entries_[*slot].count == pool_entry::writing)
       out.pending.push_back({at, *slot});
   }
-  return out;
 }
 
 /// Cuts `wanted` down to what `room` slots can take.
@@ -243,10 +246,9 @@ bool host_pool::insert(const store_offer& offer, const store_candidate& what,
   fresh.loading = false;
   fresh.chunk = what.chunk;
   fresh.first_token = what.first_token;
-  const auto parent = parent_of(offer, what);
-  parents_[slot] = parent ? index_.hash_of(*parent) : 0;
+  parents_[slot] = parent_digest_of(offer, what);
   if (notes_events_)
-    writes_[slot] = {parent, what.token_ids, {}};
+    writes_[slot] = {parent_of(offer, what), what.token_ids, {}};
   order_->inserted(slot);
   ++writing_;
   return true;
@@ -453,7 +455,7 @@ void host_pool::make_idle(slot_id slot) {
   }
   auto newer = std::optional<slot_id>{}; // R12
   if (parents_[slot] != 0)
-    newer = index_.find_by_hash(parents_[slot]);
+    newer = index_.find_by_digest(parents_[slot]);
   if (newer && entries_[*newer].count != pool_entry::idle)
     newer.reset();
   order_->became_idle_behind(slot, newer);

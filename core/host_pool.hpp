@@ -65,7 +65,7 @@ public:
   }
 
   /// Looks without any effect.
-  [[nodiscard]] std::optional<slot_id> find(const chunk_key& key) const;
+  [[nodiscard]] std::optional<slot_id> find(const key_ref& key) const;
 
   /// Looks up the chunks of a request from `first` on, one for each place in
   /// `out`; `no_slot` for those that are absent. Faster than one by one.
@@ -94,7 +94,7 @@ public:
 
   /// Newest end of its list, without an access (R12). Callers go from the last
   /// key to the first.
-  void move_to_newest(const chunk_key& key);
+  void move_to_newest(const key_ref& key);
 
   // -- looking ahead: without effect, but for the time that it saves ----------
 
@@ -181,7 +181,8 @@ private:
     std::vector<store_grant::chunk> pending;
   };
 
-  [[nodiscard]] sorting sort(const store_offer& offer);
+  /// Fills `sorted_`.
+  void sort(const store_offer& offer);
 
   token_count shrink_to(const store_offer& offer, std::size_t room,
                         std::vector<std::uint32_t>& wanted) const;
@@ -210,10 +211,11 @@ private:
   std::vector<token_count> chunk_tokens_;
   entry_table entries_;
   key_index<entry_table> index_;
-  /// By slot: hash of the key before it in the same group; zero if unknown.
-  std::vector<std::size_t> parents_;
+  /// By slot: digest of the key before it in the same group; zero if unknown.
+  std::vector<std::uint64_t> parents_;
   std::unique_ptr<eviction_order> order_;
-  /// Of the offer at hand; kept for its room.
+  /// Of the offer at hand; kept for their room.
+  sorting sorted_;
   std::vector<slot_id> victims_;
   slot_allocator allocator_;
   use_counter uses_;

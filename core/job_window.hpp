@@ -21,6 +21,11 @@ public:
     return x.taken && x.id == id ? &x.value : nullptr;
   }
 
+  [[nodiscard]] const T* find(job_id id) const noexcept {
+    const auto& x = places_[place_of(id)];
+    return x.taken && x.id == id ? &x.value : nullptr;
+  }
+
   /// Replaces what is there.
   T& insert(job_id id, T value) {
     while (places_[place_of(id)].taken && places_[place_of(id)].id != id)

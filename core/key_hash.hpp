@@ -2,21 +2,25 @@
 
 #pragma once
 
+#include "kvtide/ids.hpp"
 #include "kvtide/key.hpp"
 
+// A prompt has hundreds of keys: a call to a library would cost as much again.
+#ifndef XXH_INLINE_ALL
+#define XXH_INLINE_ALL
+#endif
 #include <xxhash.h>
 
-#include <cstddef>
+#include <cstdint>
 
 namespace kvtide::core {
 
-/// Hash function of maps that are keyed by content. XXH3: the engine's prefix
+/// Hash of a key, for maps that are keyed by content. XXH3: the engine's prefix
 /// hashes need not be uniform.
-struct key_hash {
-  [[nodiscard]] std::size_t operator()(const chunk_key& key) const noexcept {
-    return static_cast<std::size_t>(XXH3_64bits_withSeed(
-      key.hash.data(), key.hash.size(), key.model ^ key.group));
-  }
-};
+[[nodiscard]] inline std::uint64_t digest_of(const prefix_hash& hash,
+                                             group_id group,
+                                             std::uint64_t model) noexcept {
+  return XXH3_64bits_withSeed(hash.data(), hash.size(), model ^ group);
+}
 
 } // namespace kvtide::core

@@ -11,13 +11,14 @@ namespace {
 
 constexpr auto whole = key_view::segment_keys;
 
-/// Room of the first segment: most prompts are short.
+/// Room of a new segment: who decodes fills it slowly.
 constexpr auto least_room = std::size_t{16};
 
 /// A new segment with room for more than `kept` keys, which it starts with.
-std::shared_ptr<prefix_hash[]> segment_of(const prefix_hash* keys,
-                                          std::size_t kept, std::size_t room) {
-  auto out = std::make_shared<prefix_hash[]>(room);
+template <class Entry>
+std::shared_ptr<Entry[]> segment_of(const Entry* keys, std::size_t kept,
+                                    std::size_t room) {
+  auto out = std::make_shared<Entry[]>(room);
   std::copy_n(keys, kept, out.get());
   return out;
 }
@@ -27,16 +28,17 @@ std::shared_ptr<prefix_hash[]> segment_of(const prefix_hash* keys,
 void key_list::append(const prefix_hash& hash) {
   if (size_ == room_)
     grow();
-  (*segments_)[size_ / whole][size_ % whole] = hash;
+  (*segments_)[size_ / whole][size_ % whole]
+    = {hash, digest_of(hash, group_, model_)};
   ++size_;
 }
 
 void key_list::grow() {
   auto next = segments_ ? *segments_ : key_view::segments{};
   const auto kept = size_ % whole;
-  const auto room = size_ == 0 ? least_room : kept == 0 ? whole : 2 * kept;
+  const auto room = kept == 0 ? least_room : 2 * kept;
   if (kept == 0)
-    next.push_back(segment_of(nullptr, 0, room));
+    next.push_back(segment_of<key_view::entry>(nullptr, 0, room));
   else
     next.back() = segment_of(next.back().get(), kept, room);
   room_ = size_ - kept + room;

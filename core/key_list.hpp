@@ -5,6 +5,8 @@
 #include "kvtide/ids.hpp"
 #include "kvtide/key.hpp"
 
+#include "core/key_ref.hpp"
+
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
@@ -36,10 +38,16 @@ public:
     return {hash(index), group_, model_};
   }
 
+  /// The same, without a copy. Ends with the view.
+  /// @pre `index < size()`
+  [[nodiscard]] key_ref ref(std::size_t index) const noexcept {
+    const auto& at = place(index);
+    return {at.hash, group_, model_, at.digest};
+  }
+
   /// @pre `index < size()`
   [[nodiscard]] const prefix_hash& hash(std::size_t index) const noexcept {
-    assert(index < size_);
-    return (*segments_)[index / segment_keys][index % segment_keys];
+    return place(index).hash;
   }
 
   [[nodiscard]] group_id group() const noexcept {
@@ -49,8 +57,19 @@ public:
 private:
   friend class key_list;
 
-  /// Of `segment_keys` hashes each, but the last may have room for less.
-  using segments = std::vector<std::shared_ptr<prefix_hash[]>>;
+  struct entry {
+    prefix_hash hash;
+    /// See core/key_hash.hpp.
+    std::uint64_t digest = 0;
+  };
+
+  /// Of `segment_keys` entries each, but the last may have room for less.
+  using segments = std::vector<std::shared_ptr<entry[]>>;
+
+  [[nodiscard]] const entry& place(std::size_t index) const noexcept {
+    assert(index < size_);
+    return (*segments_)[index / segment_keys][index % segment_keys];
+  }
 
   std::shared_ptr<const segments> segments_;
   std::size_t size_ = 0;
@@ -78,10 +97,7 @@ public:
 
   /// @pre `index < size()`
   [[nodiscard]] chunk_key operator[](std::size_t index) const {
-    assert(index < size_);
-    return {(*segments_)[index / key_view::segment_keys]
-                        [index % key_view::segment_keys],
-            group_, model_};
+    return view()[index];
   }
 
   [[nodiscard]] key_view view() const;

@@ -5,9 +5,11 @@
 #include "kvtide/ids.hpp"
 #include "kvtide/job.hpp"
 
+#include "core/job_window.hpp"
+
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 
 namespace kvtide::core {
 
@@ -23,26 +25,36 @@ public:
 
   /// The first outcome of a job stays (S9).
   void note(job_id id, outcome what) {
-    outcomes_.emplace(id, what);
+    if (id < oldest_ || find(id) != nullptr)
+      return;
+    outcomes_.insert(id, what);
+    ++size_;
   }
 
   /// Null for a job that has no outcome, or had one that was forgotten.
   [[nodiscard]] const outcome* find(job_id id) const {
-    const auto found = outcomes_.find(id);
-    return found != outcomes_.end() ? &found->second : nullptr;
+    return outcomes_.find(id);
   }
 
   /// Nobody asks for these any more.
   void forget_below(job_id id) {
-    outcomes_.erase(outcomes_.begin(), outcomes_.lower_bound(id));
+    for (; oldest_ < id && size_ > 0; ++oldest_)
+      if (find(oldest_) != nullptr) {
+        outcomes_.erase(oldest_);
+        --size_;
+      }
+    oldest_ = std::max(oldest_, id);
   }
 
   [[nodiscard]] std::size_t size() const noexcept {
-    return outcomes_.size();
+    return size_;
   }
 
 private:
-  std::map<job_id, outcome> outcomes_;
+  job_window<outcome> outcomes_;
+  /// Older ones are forgotten.
+  job_id oldest_ = 0;
+  std::size_t size_ = 0;
 };
 
 } // namespace kvtide::core

@@ -91,8 +91,19 @@ std::optional<slot_id> hit_search::slot_of(std::span<const key_view> keys,
                                            group_id group, std::size_t chunk) {
   auto& known = memo_[group][chunk];
   if (known == unknown)
-    known = pool_.find(keys[group][chunk]).value_or(absent);
+    known = pool_.find(keys[group].ref(chunk)).value_or(absent);
   return known != absent ? std::optional{known} : std::nullopt;
+}
+
+void hit_search::look_up(std::span<const key_view> keys, group_id group,
+                         std::size_t first) {
+  const auto memo = std::span{memo_[group]};
+  for (auto at = first; at < memo.size(); ++at) {
+    const auto begin = at;
+    while (at < memo.size() && memo[at] == unknown)
+      ++at;
+    pool_.find_many(keys[group], begin, memo.subspan(begin, at - begin));
+  }
 }
 
 /// Looks up some chunks at once: a scan will want most of them.

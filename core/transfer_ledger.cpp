@@ -31,7 +31,7 @@ std::vector<job_id> transfer_ledger::take_late(nanoseconds_t now) {
     due_.pop_front();
     if (found == late_.end())
       continue;
-    found->second = true;
+    found.value() = true;
     result.push_back(found->first);
   }
   trim();

@@ -4,9 +4,10 @@
 
 #include "kvtide/ids.hpp"
 
+#include <tsl/robin_map.h>
+
 #include <cstddef>
 #include <deque>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -61,7 +62,7 @@ private:
 
   nanoseconds_t deadline_;
   /// Per job: is it late?
-  std::unordered_map<job_id, bool> late_;
+  tsl::robin_map<job_id, bool> late_;
   /// Jobs that are not late yet by the moment at which they are, ascending;
   /// jobs in the middle may have ended.
   std::deque<std::pair<nanoseconds_t, job_id>> due_;

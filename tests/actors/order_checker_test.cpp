@@ -198,6 +198,17 @@ TEST_F(OrderChecker, S1AnyAnswerThatNobodyAskedForIsIgnored) {
   EXPECT_EQ(heard.stats[0].values.order_errors_by_rule[1], 17u);
 }
 
+// Not S1 itself, but what it costs: compute waits for `begin_step`.
+TEST_F(OrderChecker, ABeginStepWaitsOnlyForATailThatMayBeStored) {
+  store();
+  tell(msg::finish{++ticket, {R, finish_reason::abort, 4, 4}});
+  tell(msg::step{++ticket, {++last_step, {}, {}, {}}});
+  ASSERT_TRUE(std::holds_alternative<step_phase>(state().phase))
+    << "its keys are moved (R12)";
+  EXPECT_FALSE(std::get<step_phase>(state().phase).begin_late);
+  tell(msg::stores_prepared{state().turn, {}, {}});
+}
+
 TEST_F(OrderChecker, S13AnAnsweredShutdownWaitsForNothing) {
   store();
   tell(msg::shutdown{++ticket, 50'000'000});

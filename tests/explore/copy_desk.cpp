@@ -137,7 +137,9 @@ void copy_desk::start(job_id id) {
 void copy_desk::end(job_id id) {
   watcher_.ends(rank_, id, true);
   move_bytes(jobs_.at(id).job, false);
-  conclude(id, {id, gpu::copy_result::done, 0, 0, {}});
+  auto out = gpu::completion{};
+  out.job = id;
+  conclude(id, std::move(out));
 }
 
 std::vector<std::uint32_t> copy_desk::rows_to_fail(job_id id) const {
@@ -154,7 +156,12 @@ void copy_desk::fail(job_id id, std::uint32_t row) {
   for (const auto& part : jobs_.at(id).job.fragments)
     if (part.row < row)
       copy_cells(part, 0, 1);
-  conclude(id, {id, gpu::copy_result::failed, row, 0, "as the run wants"});
+  auto out = gpu::completion{};
+  out.job = id;
+  out.result = gpu::copy_result::failed;
+  out.first_failed_row = row;
+  out.text = "as the run wants";
+  conclude(id, std::move(out));
 }
 
 bool copy_desk::fence_over(std::uint64_t handle) const {

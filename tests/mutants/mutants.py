@@ -19,7 +19,7 @@ _STARTS = re.compile(r"\+\+|--|[\w*(]")
 # What only the log, the allocator or the clock notices.
 _UNSEEN = re.compile(
     r"\blog\(\)|\blogger\b|^[\w.]+\.reserve\(|\bshrink_to_fit\(|"
-    r"\.forget_before\(|(^|\.|->)(expect|look_ahead)\(|__builtin_prefetch\(")
+    r"\.forget_before\(|(^|\.|->)(expect|look_ahead|look_up)\(|__builtin_prefetch\(")
 # Functions of that kind.
 _UNSEEN_BODIES = re.compile(r"::expect$")
 _SENDS = re.compile(r"\b(send|anon_send|delayed_send|enqueue|broadcast|submit|"
