@@ -10,13 +10,14 @@ SEEDS ?= 1..6000
 SEED ?= 1
 COUNT ?= 60
 MUTANTS_ARGS ?=
+GATE_LOADS = requests:(256|1000|1024|10000)/context:[0-9]+/blocks_per_chunk:1/ranks:1/(sliding/)?(threads:0|direct)
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
 # The targets share build folders, so only one runs at a time.
 .NOTPARALLEL:
-.PHONY: asan clean dependencies dev dev-clang explore format help mutants \
-  planted run test tidy tsan
+.PHONY: asan bench bench-gate clean dependencies dev dev-clang explore format \
+  help mutants planted run test tidy tsan
 
 help: ## Show this list (the default)
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile \
@@ -59,6 +60,21 @@ explore: dependencies ## Run 100,000 schedules or more (SEEDS=1..6000 of each)
 	cmake --preset release
 	cmake --build --preset release --target kvtide-explore -j $(JOBS)
 	build/release/bin/kvtide-explore --scenario all --seeds $(SEEDS)
+
+bench: dependencies ## Measure steps and calls; an idle machine, please (minutes)
+	cmake --preset release
+	cmake --build --preset release --target bench-step bench-calls -j $(JOBS)
+	build/release/bin/bench-step --benchmark_out=build/release/step.json
+	bench/table.py build/release/step.json
+	bench/table.py build/release/step.json --threads 1
+	build/release/bin/bench-calls --benchmark_out=build/release/calls.json
+
+bench-gate: dependencies ## Check the ratios that bench/README.md promises
+	cmake --preset release
+	cmake --build --preset release --target bench-step -j $(JOBS)
+	build/release/bin/bench-step --benchmark_out=build/release/gate.json \
+	  --benchmark_filter='$(GATE_LOADS)'
+	bench/table.py build/release/gate.json --check
 
 planted: dependencies ## Plant known races; all must be found (docs/planted.md)
 	tests/planted/run.py --jobs $(JOBS)

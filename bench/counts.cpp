@@ -32,17 +32,17 @@ struct parameters {
   bool messages = true;
 };
 
+/// Before what is counted: rooms that grow once have grown.
+constexpr std::size_t warm_up_steps = 32;
+
 } // namespace
 } // namespace kvtide::bench
 
 /// The name is what callgrind looks for.
 extern "C" [[gnu::noinline]] void
 kvtide_counted_step(kvtide::bench::actors_under_test& uut,
-                    kvtide::bench::engine_load::decoding& next) {
-  using namespace kvtide;
-  for (auto& keys : next.keys)
-    uut.send(msg::extend{0, std::move(keys)});
-  uut.step(std::move(next.step));
+                    kvtide::step_call& next) {
+  uut.step(std::move(next));
 }
 
 namespace kvtide::bench {
@@ -65,26 +65,30 @@ void run(const parameters& params) {
   const auto per_step = [&](std::size_t sum) {
     return static_cast<double>(sum) / static_cast<double>(params.steps);
   };
-  // Rooms that grow once have grown.
-  for (auto i = 0; i < 32; ++i) {
-    auto next = load.decode();
-    kvtide_counted_step(uut, next);
-  }
-  auto messages = std::map<std::string, std::size_t>{};
-  if (params.messages)
-    uut.count_messages(messages);
   auto count = std::size_t{0};
   auto bytes = std::size_t{0};
   auto crossings = std::size_t{0};
-  for (std::size_t i = 0; i < params.steps; ++i) {
+  auto messages = std::map<std::string, std::size_t>{};
+  const auto decode = [&] {
     auto next = load.decode();
+    for (auto& keys : next.keys)
+      uut.send(msg::extend{0, std::move(keys)});
+    uut.settle();
+    messages.erase("extend");
     crossings += load.crossings();
     const auto before = allocations_so_far();
-    kvtide_counted_step(uut, next);
+    kvtide_counted_step(uut, next.step);
     const auto after = allocations_so_far();
     count += after.count - before.count;
     bytes += after.bytes - before.bytes;
-  }
+  };
+  for (std::size_t i = 0; i < warm_up_steps; ++i)
+    decode();
+  count = bytes = crossings = 0;
+  if (params.messages)
+    uut.count_messages(messages);
+  for (std::size_t i = 0; i < params.steps; ++i)
+    decode();
   std::printf("crossings: %.2f\n", per_step(crossings));
   if (!params.messages) {
     std::printf("allocations: %.2f\nbytes: %.0f\n", per_step(count),

@@ -47,10 +47,16 @@ void direct_calls::step(const step_call& call) {
     if (core::wanted_tokens(known.wish, *rule_) >= known.boundary)
       crossing.push_back(row.request);
   }
+  for (const auto& tail : call.finished)
+    crossing.push_back(tail.request);
   for (auto block : fresh_)
     (void)watch_.jobs(block);
   end_jobs();
   store(crossing);
+  for (const auto& tail : call.finished) {
+    cache_.move_to_newest(requests_.at(tail.request)->keys.views());
+    requests_.erase(tail.request);
+  }
 }
 
 void direct_calls::take_row(const step_row& row) {

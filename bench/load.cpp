@@ -8,22 +8,25 @@ namespace kvtide::bench {
 
 namespace {
 
-/// No two requests share a chunk.
-prefix_hash hash_of(request_id id, token_count block) {
-  const std::uint64_t name[] = {id, static_cast<std::uint64_t>(block)};
-  return {name, sizeof(name)};
-}
-
 extend_keys keys_of(request_id id, token_count first, token_count end) {
   auto out = extend_keys{};
   out.request = id;
   out.first = static_cast<std::uint64_t>(first);
-  for (auto block = first; block < end; ++block)
-    out.hashes.push_back(hash_of(id, block));
+  out.hashes = hashes_of(id, first, end);
   return out;
 }
 
 } // namespace
+
+std::vector<prefix_hash> hashes_of(std::uint64_t prompt, token_count first,
+                                   token_count end) {
+  auto out = std::vector<prefix_hash>{};
+  for (auto block = first; block < end; ++block) {
+    const std::uint64_t name[] = {prompt, static_cast<std::uint64_t>(block)};
+    out.emplace_back(name, sizeof(name));
+  }
+  return out;
+}
 
 options options_of(const load_config& config) {
   auto out = options{};
@@ -42,20 +45,30 @@ engine_load::engine_load(const load_config& config) : config_(config) {
   requests_.reserve(config.requests);
 }
 
-engine_load::arrival engine_load::arrive() {
+token_count engine_load::prompt_of(std::size_t place) const {
   const auto chunk = block_tokens * config_.blocks_per_chunk;
-  const auto id = static_cast<request_id>(requests_.size() + 1);
-  const auto place = static_cast<token_count>(requests_.size());
-  const auto tokens
-    = config_.context
-    + place * chunk / static_cast<token_count>(config_.requests) % chunk;
-  requests_.emplace_back();
+  return config_.context
+       + static_cast<token_count>(place) * chunk
+           / static_cast<token_count>(config_.requests) % chunk;
+}
+
+add_request engine_load::begin(std::size_t place) {
+  requests_[place] = {++last_request_, 0, 0};
+  auto out = add_request{};
+  out.request = last_request_;
+  out.prompt_tokens = out.known_tokens = prompt_of(place);
+  return out;
+}
+
+engine_load::arrival engine_load::arrive() {
+  const auto place = requests_.size();
+  auto& now = requests_.emplace_back();
   auto out = arrival{};
-  out.add.request = id;
-  out.add.prompt_tokens = out.add.known_tokens = tokens;
-  out.keys = keys_of(id, 0, tokens / block_tokens);
+  out.add = begin(place);
+  const auto tokens = out.add.prompt_tokens;
+  out.keys = keys_of(now.id, 0, tokens / block_tokens);
   out.prefill.step = ++last_step_;
-  out.prefill.rows.push_back(schedule(id, tokens, row_kind::fresh));
+  out.prefill.rows.push_back(schedule(now, tokens, row_kind::fresh));
   return out;
 }
 
@@ -64,23 +77,44 @@ engine_load::decoding engine_load::decode() {
   out.step.step = ++last_step_;
   out.step.rows.reserve(requests_.size());
   crossings_ = 0;
-  for (std::size_t i = 0; i < requests_.size(); ++i) {
-    const auto id = static_cast<request_id>(i + 1);
-    out.step.rows.push_back(schedule(id, 1, row_kind::running));
-    const auto end = requests_[i].computed;
+  for (std::size_t i = 0; i < config_.churn; ++i)
+    replace_one(out);
+  for (auto& now : requests_) {
+    if (now.computed == 0)
+      continue;
+    out.step.rows.push_back(schedule(now, 1, row_kind::running));
+    const auto end = now.computed;
     if (end % block_tokens == 0)
       out.keys.push_back(
-        keys_of(id, end / block_tokens - 1, end / block_tokens));
+        keys_of(now.id, end / block_tokens - 1, end / block_tokens));
     crossings_ += end % (block_tokens * config_.blocks_per_chunk) == 0;
   }
+  for (std::size_t i = 0; i < out.arrivals.size(); ++i) {
+    const auto place
+      = (next_end_ + requests_.size() - config_.churn + i) % requests_.size();
+    out.step.rows.push_back(schedule(
+      requests_[place], out.arrivals[i].prompt_tokens, row_kind::fresh));
+  }
+  crossings_ += out.arrivals.size();
   return out;
 }
 
-step_row engine_load::schedule(request_id id, token_count tokens,
+void engine_load::replace_one(decoding& out) {
+  const auto place = next_end_;
+  next_end_ = (next_end_ + 1) % requests_.size();
+  const auto& old = requests_[place];
+  out.ends.push_back(
+    {old.id, finish_reason::length, old.computed, old.computed});
+  out.step.finished.push_back(out.ends.back());
+  out.arrivals.push_back(begin(place));
+  const auto tokens = out.arrivals.back().prompt_tokens;
+  out.keys.push_back(keys_of(requests_[place].id, 0, tokens / block_tokens));
+}
+
+step_row engine_load::schedule(running& now, token_count tokens,
                                row_kind kind) {
-  auto& now = requests_[id - 1];
   auto out = step_row{};
-  out.request = id;
+  out.request = now.id;
   out.kind = kind;
   out.computed = now.computed;
   out.scheduled = tokens;

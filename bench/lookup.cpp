@@ -52,17 +52,16 @@ void fill(core::cache& pool, std::uint32_t chunks) {
       offer.candidates.push_back(candidate);
       stored.push_back(keys[i]);
     }
-    (void) pool.prepare_stores(std::vector{offer});
-    (void) pool.complete_store(stored, true);
+    (void)pool.prepare_stores(std::vector{offer});
+    (void)pool.complete_store(stored, true);
   }
 }
 
 void lookup(benchmark::State& state, bool hit) {
   const auto chunks = static_cast<std::uint32_t>(state.range(0));
-  auto pool = core::cache{
-    {prompts * chunks, eviction_policy::lru, 1, true},
-    one_group(),
-    core::safe_rules};
+  auto pool = core::cache{{prompts * chunks, eviction_policy::lru, 1, true},
+                          one_group(),
+                          core::safe_rules};
   fill(pool, chunks);
   auto queries = std::vector<core::search_query>{};
   for (std::uint64_t i = 0; i < prompts; ++i) {

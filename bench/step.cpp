@@ -44,6 +44,10 @@ void through_actors(benchmark::State& state, const load_config& config,
   auto crossings = std::size_t{0};
   const auto decode = [&] {
     auto next = load.decode();
+    for (const auto& call : next.ends)
+      uut.send(msg::finish{0, call});
+    for (auto& call : next.arrivals)
+      uut.send(msg::add{0, std::move(call)});
     for (auto& keys : next.keys)
       uut.send(msg::extend{0, std::move(keys)});
     uut.settle();
@@ -77,6 +81,8 @@ void directly(benchmark::State& state, const load_config& config) {
   auto all = std::vector<double>{};
   const auto decode = [&] {
     const auto next = load.decode();
+    for (const auto& call : next.arrivals)
+      uut.add(call);
     for (const auto& keys : next.keys)
       uut.extend(keys);
     const auto start = std::chrono::steady_clock::now();
@@ -100,6 +106,8 @@ std::string name_of(const load_config& config) {
            + "/ranks:" + std::to_string(config.ranks);
   if (config.sliding)
     out += "/sliding";
+  if (config.churn > 0)
+    out += "/churn:" + std::to_string(config.churn);
   if (config.rules == rule_set::reference)
     out += "/reference";
   return out;
@@ -129,6 +137,8 @@ void measure_all() {
   measure({.sliding = true});
   measure({.requests = 256, .sliding = true});
   measure({.ranks = 8});
+  measure({.churn = 4});
+  measure({.requests = 1'000});
   measure({.rules = rule_set::reference});
 }
 
