@@ -64,14 +64,14 @@ void arc_lists::touch(slot_id slot) {
   }
 }
 
-void arc_lists::touch_absent(const chunk_key& key) {
+void arc_lists::touch_absent(const key_ref& key) {
   if (b1_.contains(key)) {
     target_
       = std::min(target_ + step_of(b2_, b1_), static_cast<double>(capacity_));
-    b1_.push_newest(key);
+    b1_.push_newest(key.get());
   } else if (b2_.contains(key)) {
     target_ = std::max(target_ - step_of(b1_, b2_), 0.0);
-    b2_.push_newest(key);
+    b2_.push_newest(key.get());
   }
 }
 

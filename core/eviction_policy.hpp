@@ -92,7 +92,7 @@ public:
   virtual void touch(slot_id slot) = 0;
 
   /// One access to a key that is not.
-  virtual void touch_absent(const chunk_key& key) = 0;
+  virtual void touch_absent(const key_ref& key) = 0;
 
   /// Newest end of its own list; no access (R12).
   virtual void move_to_newest(slot_id slot) = 0;

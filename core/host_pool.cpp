@@ -89,7 +89,7 @@ void host_pool::touch(const key_view& keys, std::size_t chunk,
   if (slot)
     order_->touch(*slot);
   else
-    order_->touch_absent(keys[chunk]);
+    order_->touch_absent(keys.ref(chunk));
 }
 
 void host_pool::move_to_newest(const key_ref& key) {

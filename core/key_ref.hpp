@@ -28,6 +28,10 @@ struct key_ref {
     // nop
   }
 
+  [[nodiscard]] chunk_key get() const {
+    return {*hash, group, model};
+  }
+
   friend bool operator==(const key_ref& x, const chunk_key& y) noexcept {
     return x.group == y.group && x.model == y.model && *x.hash == y.hash;
   }

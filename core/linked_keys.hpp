@@ -26,7 +26,7 @@ public:
     return index_.size();
   }
 
-  [[nodiscard]] bool contains(const chunk_key& key) const {
+  [[nodiscard]] bool contains(const key_ref& key) const {
     return index_.find(key).has_value();
   }
 

@@ -40,7 +40,7 @@ void lru_list::touch(slot_id slot) {
   move_to_newest(slot);
 }
 
-void lru_list::touch_absent(const chunk_key&) {
+void lru_list::touch_absent(const key_ref&) {
   // No ghosts.
 }
 
