@@ -23,6 +23,7 @@
 #include "bench/allocations.hpp"
 #include "bench/load.hpp"
 #include "bench/percentiles.hpp"
+#include "bench/run.hpp"
 
 #include <benchmark/benchmark.h>
 
@@ -131,9 +132,10 @@ private:
   block_id next_block_ = 1;
 };
 
-void lookup(benchmark::State& state, token_count tokens, bool hit,
-            std::size_t threads) {
-  auto uut = caller{threads};
+/// Lookups of one prompt after the other, by `uut`, a `caller` or a `served`.
+template <class Subject>
+void lookup(benchmark::State& state, Subject& uut, token_count tokens,
+            bool hit) {
   uut.store(uut.add(known_prompt, tokens), tokens);
   auto other = known_prompt;
   auto times = std::vector<double>{};
@@ -304,21 +306,6 @@ private:
   step_id last_step_ = 0;
 };
 
-void seen_lookup(benchmark::State& state, token_count tokens, bool hit) {
-  auto uut = served{tokens};
-  const auto first = uut.add(known_prompt, tokens);
-  uut.store(first, tokens);
-  auto other = known_prompt;
-  auto times = std::vector<double>{};
-  for (auto _ : state) {
-    const auto id = uut.add(hit ? known_prompt : ++other, tokens);
-    times.push_back(uut.lookup(id, tokens));
-    state.SetIterationTime(times.back() * 1e-6);
-    uut.end(id);
-  }
-  report(state, "lookup", times);
-}
-
 void measure_all() {
   const auto add
     = [](const std::string& name, std::int64_t iterations, auto fun) {
@@ -334,10 +321,13 @@ void measure_all() {
       for (std::size_t threads : {0, 1})
         add(name + "/threads:" + std::to_string(threads), 500,
             [=](benchmark::State& state) {
-              lookup(state, tokens, hit, threads);
+              auto uut = caller{threads};
+              lookup(state, uut, tokens, hit);
             });
-      add(name + "/runtime", 500,
-          [=](benchmark::State& state) { seen_lookup(state, tokens, hit); });
+      add(name + "/runtime", 500, [=](benchmark::State& state) {
+        auto uut = served{tokens};
+        lookup(state, uut, tokens, hit);
+      });
     }
   add("first_store/tokens:8192", 500,
       [](benchmark::State& state) { first_store(state, 8'192); });
@@ -352,9 +342,5 @@ void measure_all() {
 
 int main(int argc, char** argv) {
   kvtide::bench::measure_all();
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv))
-    return 1;
-  benchmark::RunSpecifiedBenchmarks();
-  return 0;
+  return kvtide::bench::run(argc, argv);
 }

@@ -13,6 +13,7 @@
 #include "kvtide/runtime.hpp"
 
 #include "bench/percentiles.hpp"
+#include "bench/run.hpp"
 
 #include <benchmark/benchmark.h>
 
@@ -101,9 +102,5 @@ void measure_all() {
 
 int main(int argc, char** argv) {
   kvtide::bench::measure_all();
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv))
-    return 1;
-  benchmark::RunSpecifiedBenchmarks();
-  return 0;
+  return kvtide::bench::run(argc, argv);
 }

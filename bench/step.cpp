@@ -15,6 +15,7 @@
 #include "bench/direct_calls.hpp"
 #include "bench/load.hpp"
 #include "bench/percentiles.hpp"
+#include "bench/run.hpp"
 
 #include <benchmark/benchmark.h>
 
@@ -147,9 +148,5 @@ void measure_all() {
 
 int main(int argc, char** argv) {
   kvtide::bench::measure_all();
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv))
-    return 1;
-  benchmark::RunSpecifiedBenchmarks();
-  return 0;
+  return kvtide::bench::run(argc, argv);
 }

@@ -213,13 +213,18 @@ TEST(Rules, R5_refused_requests_are_offered_again_first_and_in_their_order) {
   EXPECT_EQ(later(safe), "S2{B#0<-6} S3{A#0<-7}") << "C came last";
 }
 
-TEST(Rules, R5_a_refused_request_is_offered_again_when_a_promise_ends) {
-  auto sys = test_system{plain_options(safe), 1};
+/// The only slot is held for Z, so that R waits.
+void refuse_r(test_system& sys) {
   warm(sys, P, {{1}}, 4);
   sys.add(Z, 5, {P, 4});
   EXPECT_EQ(sys.lookup(Z), 4);
   sys.add(R, 4);
   EXPECT_EQ(sys.step({{{R, 4, {{2}}}}, {}}), "-");
+}
+
+TEST(Rules, R5_a_refused_request_is_offered_again_when_a_promise_ends) {
+  auto sys = test_system{plain_options(safe), 1};
+  refuse_r(sys);
   EXPECT_EQ(sys.step(), "-");
   sys.decline(sys.promise(Z));
   EXPECT_EQ(sys.step(), "S1{R#0<-2}");
@@ -227,11 +232,7 @@ TEST(Rules, R5_a_refused_request_is_offered_again_when_a_promise_ends) {
 
 TEST(Rules, R5_a_request_that_lost_its_blocks_waits_no_longer) {
   auto sys = test_system{plain_options(safe), 1};
-  warm(sys, P, {{1}}, 4);
-  sys.add(Z, 5, {P, 4});
-  EXPECT_EQ(sys.lookup(Z), 4);
-  sys.add(R, 4);
-  EXPECT_EQ(sys.step({{{R, 4, {{2}}}}, {}}), "-");
+  refuse_r(sys);
   sys.decline(sys.promise(Z)); // Room, but R has just lost its blocks.
   EXPECT_EQ(sys.step({{}, {R}}), "-");
   EXPECT_EQ(sys.lookup(R), 0);
