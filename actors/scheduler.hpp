@@ -182,7 +182,6 @@ struct scheduler_state {
   /// @returns whether this step named it before
   [[nodiscard]] bool is_named_again(request_id id, request_row& row);
   void take_progress(const std::vector<step_row>& said);
-  [[nodiscard]] bool is_usable(const step_row& row, request_row* known);
   [[nodiscard]] bool usable(const step_row& row, request_row* known);
   [[nodiscard]] std::vector<request_id>
   take_tails(const std::vector<finish_call>& tails);

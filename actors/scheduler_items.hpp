@@ -94,6 +94,8 @@ struct step_phase {
   /// A request that may have something to store.
   struct participant {
     request_id request = 0;
+    /// All its keys, one view per group.
+    std::vector<core::key_view> keys;
     bool answered = false;
     core::store_plan answer;
   };

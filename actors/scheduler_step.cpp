@@ -17,11 +17,15 @@ namespace kvtide {
 
 namespace {
 
+bool has_token_counts(const step_row& row) {
+  return is_token_count(row.computed) && is_token_count(row.scheduled)
+      && is_token_count(row.known);
+}
+
 /// What nearly every row is: nothing about it needs a closer look.
 bool goes_on(const step_row& row, const request_row& known) {
   return !known.wish.ending && known.jobs.empty() && row.new_blocks.empty()
-      && is_token_count(row.computed) && is_token_count(row.scheduled)
-      && is_token_count(row.known);
+      && has_token_counts(row);
 }
 
 std::string name_of(step_id step, request_id request) {
@@ -119,7 +123,7 @@ void scheduler_state::take_progress(const std::vector<step_row>& said) {
     auto* known = progress.known[i];
     const auto runs_on
       = known != nullptr && known->named_in != turn && goes_on(row, *known);
-    if (!runs_on && !is_usable(row, known))
+    if (!runs_on && !usable(row, known))
       continue;
     known->named_in = turn;
     auto& wish = known->wish;
@@ -134,13 +138,10 @@ void scheduler_state::take_progress(const std::vector<step_row>& said) {
   }
 }
 
-/// R10: says what is wrong with a row.
-bool scheduler_state::is_usable(const step_row& row, request_row* known) {
-  return (known == nullptr || !is_named_again(row.request, *known))
-      && usable(row, known);
-}
-
+/// R10: says what is wrong with a row that is not.
 bool scheduler_state::usable(const step_row& row, request_row* known) {
+  if (known != nullptr && is_named_again(row.request, *known))
+    return false;
   if (known == nullptr || known->wish.ending) {
     wrong_call("a step schedules a request that is not tracked or has finished",
                name_of(last_step, row.request));
@@ -150,8 +151,7 @@ bool scheduler_state::usable(const step_row& row, request_row* known) {
   const auto loads
     = !known->jobs.empty()
    && jobs.find(known->jobs.front())->work.kind == job_kind::load; // S7
-  if (!loads && is_token_count(row.computed) && is_token_count(row.scheduled)
-      && is_token_count(row.known)
+  if (!loads && has_token_counts(row)
       && (lists == 0 || lists == shape->groups.size()))
     return true;
   if (loads)
@@ -313,7 +313,7 @@ void scheduler_state::invite(step_phase& step, request_id id,
   if (!row.actor || std::exchange(row.asked_in, turn) == turn)
     return;
   row.place = step.participants.size();
-  step.participants.push_back({id, false, {}});
+  step.participants.push_back({id, row.keys.views(), false, {}});
 }
 
 void scheduler_state::invite_refused(step_phase& step) {
@@ -330,14 +330,14 @@ void scheduler_state::ask_participants(step_phase& step) {
     const auto wanted = core::wanted_tokens(row.wish, *rule);
     if (completes_one_chunk(row, wanted)) {
       who.answer = core::plan_store(
-        *shape, *rule, {row.wish.prompt, row.keys.views(), row.open_blocks},
-        wanted, row.next);
+        *shape, *rule, {row.wish.prompt, who.keys, row.open_blocks}, wanted,
+        row.next);
       who.answered = true;
       continue;
     }
     ++step.missing;
     self->send(row.actor, msg::plan_store{turn, std::exchange(row.update, {}),
-                                          row.keys.views(), wanted, row.next});
+                                          who.keys, wanted, row.next});
   }
   if (step.missing == 0)
     ask_pool(step);
@@ -405,7 +405,7 @@ void scheduler_state::ask_pool(step_phase& step) {
     for (auto& candidate : who.answer.candidates)
       row.keys.describe(candidate);
     offers.push_back({who.request, std::move(who.answer.candidates),
-                      row.keys.views(), row.hit_tokens});
+                      std::move(who.keys), row.hit_tokens});
     step.offered.push_back(i);
   }
   if (step.moved.empty() && offers.empty())
