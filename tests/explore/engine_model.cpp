@@ -190,11 +190,11 @@ void engine_model::send_keys(request_id id) {
   call(msg::extend{0, std::move(more)});
 }
 
-bool engine_model::abort(request_id id) {
+bool engine_model::abort(request_id id, finish_reason reason) {
   const auto found = lives_.find(id);
   if (found == lives_.end() || found->second.state == phase::ended)
     return false;
-  end(id, finish_reason::abort);
+  end(id, reason);
   return true;
 }
 

@@ -107,9 +107,9 @@ public:
 
   // -- calls from outside the plan --------------------------------------------
 
-  /// A client disconnects.
+  /// A client disconnects, or its request runs into an error.
   /// @returns false if the request is not alive
-  bool abort(request_id id);
+  bool abort(request_id id, finish_reason reason = finish_reason::abort);
 
   void call_reset();
 

@@ -64,7 +64,8 @@ void engine_model::whim() {
       });
   };
   for (auto id : alive())
-    offer("abort", what_.aborts, [this, id] { abort(id); });
+    for (auto reason : {finish_reason::abort, finish_reason::error})
+      offer("abort", what_.aborts, [this, id, reason] { abort(id, reason); });
   offer("reset", what_.resets, [this] { call_reset(); });
   for (auto id : with(phase::running))
     offer("preempt", what_.preemptions, [this, id] { to_preempt_ = id; });

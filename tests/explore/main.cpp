@@ -17,7 +17,6 @@
 #include <iostream>
 #include <limits>
 #include <optional>
-#include <set>
 #include <string>
 #include <system_error>
 #include <unistd.h>
@@ -134,38 +133,32 @@ int run_one(const scenario& what, chooser& next, const std::string& label,
   return seen.found ? broken : clean;
 }
 
-int run_seeds(const std::vector<const scenario*>& which, seed_range seeds,
-              const arguments& how) {
+int sweep(const std::vector<const scenario*>& which, seed_range seeds,
+          const arguments& how) {
   auto total = std::uint64_t{0};
   auto distinct_total = std::uint64_t{0};
   auto violations = std::uint64_t{0};
   for (const auto* what : which) {
-    auto distinct = std::set<std::uint64_t>{};
-    auto runs = std::uint64_t{0};
-    for (auto seed = seeds.first;; ++seed) {
-      const auto seen = run_seed(*what, seed);
-      ++runs;
-      distinct.insert(seen.fingerprint);
-      if (runs % 64 == 0)
-        progress(how, what->name + " " + std::to_string(runs));
-      if (seen.found) {
-        std::cout << "scenario " << what->name << " seed " << seed
-                  << ": broken\n";
-        tell_failure(*what, seen, how.shrink_runs);
-        ++violations;
-        break; // The next ones would mostly be the same.
-      }
-      if (interrupted != 0)
-        std::cout << "stopped at scenario " << what->name << " seed " << seed
-                  << '\n';
-      if (seed == seeds.last || interrupted != 0)
-        break;
-    }
+    const auto swept = run_seeds(
+      *what, seeds.first, seeds.last, [&](const outcome&, std::uint64_t runs) {
+        if (runs % 64 == 0)
+          progress(how, what->name + " " + std::to_string(runs));
+        return interrupted == 0;
+      });
     progress(how, "");
-    std::cout << "scenario=" << what->name << " schedules=" << runs
-              << " distinct=" << distinct.size() << std::endl;
-    total += runs;
-    distinct_total += distinct.size();
+    if (swept.broken) {
+      std::cout << "scenario " << what->name << " seed " << swept.seed
+                << ": broken\n";
+      tell_failure(*what, *swept.broken, how.shrink_runs);
+      ++violations;
+    } else if (interrupted != 0) {
+      std::cout << "stopped at scenario " << what->name << " seed "
+                << swept.seed << '\n';
+    }
+    std::cout << "scenario=" << what->name << " schedules=" << swept.runs
+              << " distinct=" << swept.distinct.size() << std::endl;
+    total += swept.runs;
+    distinct_total += swept.distinct.size();
     if (interrupted != 0)
       break;
   }
@@ -234,7 +227,7 @@ int explore(const arguments& how) {
     }
     std::signal(SIGINT, interrupt);
     std::signal(SIGTERM, interrupt);
-    return run_seeds(which, seeds, how);
+    return sweep(which, seeds, how);
   }
   if (which.size() > 1) {
     std::cerr << "kvtide-explore: several scenarios need --seeds A..B or "

@@ -15,13 +15,30 @@ outcome run(const scenario& what, chooser& next, bool traced,
   seen.run(before);
   if (!seen.found() && !before && !seen.busy_in_time())
     check_sequential(what, seen, seen.all_findings());
-  return {seen.found(), seen.picks(),     seen.fingerprint(),
-          seen.trace(), seen.performed(), seen.decided_at()};
+  return {seen.found(),     seen.picks(),      seen.fingerprint(), seen.trace(),
+          seen.performed(), seen.decided_at(), seen.counted()};
 }
 
 outcome run_seed(const scenario& what, std::uint64_t seed) {
   auto next = random_chooser{seed};
   return run(what, next);
+}
+
+sweep_result
+run_seeds(const scenario& what, std::uint64_t first, std::uint64_t last,
+          const std::function<bool(const outcome&, std::uint64_t)>& go_on) {
+  auto out = sweep_result{};
+  for (out.seed = first;; ++out.seed) {
+    auto seen = run_seed(what, out.seed);
+    ++out.runs;
+    out.distinct.insert(seen.fingerprint);
+    if (seen.found) {
+      out.broken = std::move(seen);
+      return out;
+    }
+    if (!go_on(seen, out.runs) || out.seed == last)
+      return out;
+  }
 }
 
 // -- shrinking ----------------------------------------------------------------

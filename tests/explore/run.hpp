@@ -2,6 +2,8 @@
 
 #pragma once
 
+#include "kvtide/answers.hpp"
+
 #include "tests/explore/choice.hpp"
 #include "tests/explore/chooser.hpp"
 #include "tests/explore/findings.hpp"
@@ -10,7 +12,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,6 +30,8 @@ struct outcome {
   /// All events, and how many of them came before each pick.
   std::vector<choice> performed;
   std::vector<std::size_t> decided_at;
+  /// What the runtime counted; none if it broke before its end.
+  std::optional<stats> counted;
 };
 
 /// Runs a scenario, then the same calls and outcomes one after the other: the
@@ -34,6 +40,24 @@ struct outcome {
                           bool traced = false, const interference& before = {});
 
 [[nodiscard]] outcome run_seed(const scenario& what, std::uint64_t seed);
+
+/// What came of many runs.
+struct sweep_result {
+  std::uint64_t runs = 0;
+  /// Fingerprints of all orders of events.
+  std::set<std::uint64_t> distinct;
+  /// The last seed that was run.
+  std::uint64_t seed = 0;
+  /// The outcome of `seed`, if it broke a rule.
+  std::optional<outcome> broken;
+};
+
+/// Runs all seeds from `first` to `last`, or until one breaks a rule: the next
+/// ones would mostly break the same.
+/// @param go_on hears of each run that broke nothing; false ends the sweep
+[[nodiscard]] sweep_result
+run_seeds(const scenario& what, std::uint64_t first, std::uint64_t last,
+          const std::function<bool(const outcome&, std::uint64_t runs)>& go_on);
 
 /// Takes away picks as long as the same rule stays broken.
 /// @param budget runs that it may take

@@ -132,7 +132,7 @@ std::vector<scenario> make_all() {
   auto& resets = out.emplace_back(
     plain("resets", "the cache is reset at any moment, twice"));
   resets.resets = 2;
-  resets.slots = 6;
+  resets.slots = 4;
   resets.blocks = 16;
   resets.preemptions = 1;
 
@@ -191,6 +191,33 @@ std::vector<scenario> make_all() {
   arc.requests = 6;
   arc.shared = 4;
   arc.aborts = 1;
+  arc.resets = 1;
+
+  auto& threes = out.emplace_back(
+    plain("chunks_of_three", "three blocks per chunk, a hash for each block"));
+  threes.opts.blocks_per_chunk = 3;
+  threes.prompt = 25;
+  threes.shared = 24;
+  threes.budget = 10;
+  threes.blocks = 27;
+  threes.preemptions = 2;
+
+  auto& all = out.emplace_back(
+    plain("everything", "two ranks, a sliding window, a small pool, aborts, "
+                        "preemption, a reset, failures and a deadline in one "
+                        "run"));
+  add_window(all, 8);
+  all.opts.ranks = 2;
+  all.slots = 10;
+  all.requests = 6;
+  all.prompt = 13;
+  all.shared = 12;
+  all.blocks = 26;
+  all.aborts = 1;
+  all.preemptions = 2;
+  all.resets = 1;
+  all.copy_failures = 1;
+  all.deadlines = 1;
 
   return out;
 }

@@ -13,7 +13,6 @@
 
 #include <cstdint>
 #include <iostream>
-#include <set>
 #include <string>
 
 namespace kvtide::explore {
@@ -33,18 +32,47 @@ INSTANTIATE_TEST_SUITE_P(Seeds, EveryScenario,
                          ::testing::ValuesIn(all_scenarios()), name_of);
 
 TEST_P(EveryScenario, keeps_the_rules_in_hundreds_of_schedules) {
-  auto distinct = std::set<std::uint64_t>{};
-  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
-    const auto seen = run_seed(GetParam(), seed);
-    ASSERT_FALSE(seen.found)
-      << seen.found->rule << ": " << seen.found->text
-      << "\n  kvtide-explore --scenario " << GetParam().name << " --seed "
-      << seed << " --trace";
-    distinct.insert(seen.fingerprint);
-  }
-  std::cout << "schedules=" << seeds << " distinct=" << distinct.size() << '\n';
-  RecordProperty("distinct", std::to_string(distinct.size()));
-  EXPECT_GT(distinct.size(), seeds / 2) << "seeds repeat each other";
+  const auto& what = GetParam();
+  auto sum = stats{};
+  const auto swept
+    = run_seeds(what, 1, seeds, [&](const outcome& seen, std::uint64_t) {
+        sum.load_jobs += seen.counted->load_jobs;
+        sum.flushed_jobs += seen.counted->flushed_jobs;
+        sum.evicted_chunks += seen.counted->evicted_chunks;
+        sum.deferrals += seen.counted->deferrals;
+        sum.failed_jobs += seen.counted->failed_jobs;
+        sum.resets += seen.counted->resets;
+        return true;
+      });
+  ASSERT_FALSE(swept.broken)
+    << swept.broken->found->rule << ": " << swept.broken->found->text
+    << "\n  kvtide-explore --scenario " << what.name << " --seed " << swept.seed
+    << " --trace";
+  std::cout << "schedules=" << swept.runs
+            << " distinct=" << swept.distinct.size()
+            << " loads=" << sum.load_jobs << " flushed=" << sum.flushed_jobs
+            << " evicted=" << sum.evicted_chunks
+            << " deferrals=" << sum.deferrals << " failed=" << sum.failed_jobs
+            << " resets=" << sum.resets << '\n';
+  RecordProperty("distinct", std::to_string(swept.distinct.size()));
+  EXPECT_GT(swept.distinct.size(), seeds / 2) << "seeds repeat each other";
+  // What the scenario is there for has happened, and nothing else.
+  EXPECT_GT(sum.load_jobs, 0u);
+  EXPECT_GT(sum.flushed_jobs, 0u);
+  EXPECT_GT(sum.deferrals, 0u);
+  EXPECT_EQ(sum.evicted_chunks > 0, what.slots < 64);
+  EXPECT_EQ(sum.failed_jobs > 0,
+            what.copy_failures + what.deadlines + what.rank_deaths > 0);
+  EXPECT_EQ(sum.resets > 0, what.resets > 0);
+}
+
+// So the check can fail: the recorded rules let blocks be reused too early.
+TEST(RecordedRules, break_in_some_schedule) {
+  auto what = *find_scenario("tiny_device");
+  what.opts.rules = rule_set::reference;
+  const auto swept = run_seeds(
+    what, 1, seeds, [](const outcome&, std::uint64_t) { return true; });
+  EXPECT_TRUE(swept.broken);
 }
 
 } // namespace

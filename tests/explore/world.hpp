@@ -100,6 +100,11 @@ public:
     return trace_;
   }
 
+  /// What the runtime counted until the run was over.
+  [[nodiscard]] const std::optional<stats>& counted() const noexcept {
+    return stats_;
+  }
+
   // -- for the check of S1 ----------------------------------------------------
 
   /// Time passed while calls waited in the scheduler: when they took effect is
