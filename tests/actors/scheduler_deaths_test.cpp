@@ -315,6 +315,16 @@ TEST(Deaths, CacheManagerWhileItsEventsAndNumbersAreAsked) {
   }
 }
 
+TEST(Deaths, CacheManagerThatDiesNowAndThenIsReplacedEachTime) {
+  auto sys = test_system{plain_options()};
+  sys.add(R, 4);
+  for (auto i = 0; i < 4; ++i) {
+    sys.kill_cache();
+    EXPECT_EQ(sys.lookup(R), 0); // This one has answered.
+  }
+  EXPECT_EQ(sys.counters().host_slots, 64u);
+}
+
 TEST(Deaths, CacheManagerThatDiesAtOnceIsGivenUpUntilAReset) {
   auto sys = test_system{plain_options()};
   for (auto i = 0; i < 3; ++i)

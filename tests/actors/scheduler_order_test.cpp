@@ -298,6 +298,19 @@ TEST(Order, S9_a_lost_rank_degrades_the_cache_until_it_is_back) {
   EXPECT_EQ(sys.step({{{Q, 1, {}}}, {}}), "S2{Q#0<-7,Q#1<-8}");
 }
 
+TEST(Order, S9_a_load_that_lacks_a_rank_fails_at_once_and_pins_nothing) {
+  auto sys = test_system{with_ranks(2)};
+  warm(sys, P, {{1, 2}}, 8);
+  sys.add(R, 9, {P, 8});
+  EXPECT_EQ(sys.lookup(R), 8);
+  sys.kill_rank(1);
+  sys.alloc(R, {{4, 5, 6}}, 8);
+  EXPECT_THAT(sys.notices(),
+              ElementsAre("rank_lost 1", "load_failed R 1 from 0 [4 5]"));
+  EXPECT_EQ(sys.counters().pinned_slots, 0u);
+  EXPECT_EQ(sys.counters().held_slots, 0u);
+}
+
 // -- S10 to S13 ---------------------------------------------------------------
 
 TEST(Order, S10_plans_to_all_ranks_are_byte_identical) {
