@@ -23,9 +23,13 @@ void load_check::ended(const job& load) {
 
 void load_check::look_up(block_id block) {
   if (const auto i = writers_.find(block); i != writers_.end())
-    log_.breach(
-      order_rule::s7, "a block was reused that a load may still write",
-      "block " + std::to_string(block) + ", load " + std::to_string(i->second));
+    complain(block, i->second);
+}
+
+void load_check::complain(block_id block, job_id load) {
+  log_.breach(order_rule::s7, "a block was reused that a load may still write",
+              "block " + std::to_string(block) + ", load "
+                + std::to_string(load));
 }
 
 } // namespace kvtide::core

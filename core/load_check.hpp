@@ -33,6 +33,9 @@ public:
 private:
   void look_up(block_id block);
 
+  // Off the path that every block takes.
+  [[gnu::cold]] void complain(block_id block, job_id load);
+
   order_log& log_;
   tsl::robin_map<block_id, job_id> writers_;
 };

@@ -49,6 +49,11 @@ private:
     bool settled = false;
   };
 
+  // Off the path that every job takes.
+  [[gnu::cold]] void complain_of_second(job_id id);
+  [[gnu::cold]] void complain_of_missing(job_id id, std::uint64_t done);
+  [[gnu::cold]] void complain_of_stale(job_id id);
+
   order_log& log_;
   std::uint32_t ranks_;
   /// One bit per rank.

@@ -11,10 +11,7 @@ void slot_check::started(const job& work) {
   for (const auto& row : work.rows) {
     auto& slot = at(row.slot);
     if (slot.writes > 0 || (stores && slot.reads > 0))
-      log_.breach(order_rule::s8, "a slot was handed out that a copy may touch",
-                  "slot " + std::to_string(row.slot) + " for job "
-                    + std::to_string(work.id) + ", but job "
-                    + std::to_string(slot.by) + " has not ended");
+      complain(row.slot, work.id, slot.by);
     (stores ? slot.writes : slot.reads) += 1;
     slot.by = work.id;
   }
@@ -27,6 +24,17 @@ void slot_check::ended(const job& work) {
     auto& users = stores ? slot.writes : slot.reads;
     users -= users > 0;
   }
+}
+
+void slot_check::complain(slot_id slot, job_id next, job_id last) {
+  log_.breach(order_rule::s8, "a slot was handed out that a copy may touch",
+              "slot " + std::to_string(slot) + " for job "
+                + std::to_string(next) + ", but job " + std::to_string(last)
+                + " has not ended");
+}
+
+void slot_check::make_room_for(slot_id slot) {
+  slots_.resize(slot + std::size_t{1});
 }
 
 } // namespace kvtide::core

@@ -37,9 +37,13 @@ private:
 
   use& at(slot_id slot) {
     if (slot >= slots_.size())
-      slots_.resize(slot + std::size_t{1});
+      make_room_for(slot);
     return slots_[slot];
   }
+
+  // Off the path that every job takes.
+  [[gnu::cold]] void make_room_for(slot_id slot);
+  [[gnu::cold]] void complain(slot_id slot, job_id next, job_id last);
 
   order_log& log_;
   std::vector<use> slots_;
