@@ -225,6 +225,7 @@ void gpu_worker_state::memory_unregistered() {
 }
 
 void gpu_worker_state::copies_done(const msg::copies_done& x) {
+  unsent.reports.reserve(x.jobs.size());
   for (const auto& one : x.jobs)
     copy_ended(one);
   copied_bytes += x.bytes;

@@ -7,6 +7,7 @@
 #include "core/block_tables.hpp"
 #include "core/layout.hpp"
 #include "core/request_keys.hpp"
+#include "core/short_list.hpp"
 #include "core/store_intent.hpp"
 #include "core/table_update.hpp"
 #include "messages/request.hpp"
@@ -39,7 +40,7 @@ struct alignas(64) request_row {
   /// The turn of the last step that named it: none names it twice (R10).
   msg::turn_id named_in = 0;
   /// Jobs in flight: one load, or any number of stores.
-  std::vector<job_id> jobs;
+  core::short_list<job_id, 2> jobs;
 
   // -- what it has and may store ----------------------------------------------
 
@@ -58,7 +59,7 @@ struct alignas(64) request_row {
   /// the others.
   std::vector<std::vector<block_id>> sliding;
   /// Per group: first chunk not yet considered stored.
-  std::vector<std::size_t> next;
+  core::per_group<std::size_t> next;
   /// The turn of the last step that asks what it has to store, and its place
   /// among those that are asked.
   msg::turn_id asked_in = 0;

@@ -116,7 +116,7 @@ void scheduler_state::note_fresh(
 void scheduler_state::take_fresh(block_id block) {
   if (checks)
     checks->loads.allocated(block);
-  fresh.insert(block);
+  fresh.add(block);
 }
 
 bool scheduler_state::crosses_boundary(const request_row& row) const {
@@ -176,11 +176,12 @@ void scheduler_state::watch_blocks(const core::tracked_job& entry,
                  [&](block_id block) { watch.add(block, entry.work.id); });
 }
 
-std::vector<core::key_view> scheduler_state::last_keys(const request_row* row,
-                                                       job_id ending) const {
+core::per_group<core::key_view>
+scheduler_state::last_keys(const request_row* row, job_id ending) const {
   const auto last = row != nullptr && row->closed && row->jobs.size() == 1
                  && row->jobs.front() == ending;
-  return last && row->actor ? row->keys.views() : std::vector<core::key_view>{};
+  return last && row->actor ? row->keys.views()
+                            : core::per_group<core::key_view>{};
 }
 
 // -- behavior -----------------------------------------------------------------

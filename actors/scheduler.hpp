@@ -7,12 +7,14 @@
 #include "actors/alarm.hpp"
 #include "actors/request_row.hpp"
 #include "actors/scheduler_items.hpp"
+#include "core/fresh_blocks.hpp"
 #include "core/job_table.hpp"
 #include "core/layout.hpp"
 #include "core/order_log.hpp"
 #include "core/reuse_watch.hpp"
 #include "core/rules.hpp"
 #include "core/scheduler_checks.hpp"
+#include "core/short_list.hpp"
 #include "core/sliding_index.hpp"
 #include "core/ticket_order.hpp"
 #include "messages/cache_manager.hpp"
@@ -26,7 +28,6 @@
 #include <caf/typed_event_based_actor.hpp>
 
 #include <tsl/robin_map.h>
-#include <tsl/robin_set.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -311,8 +312,8 @@ struct scheduler_state {
             fun(block);
   }
   void watch_blocks(const core::tracked_job& entry, blocks_of which);
-  [[nodiscard]] std::vector<core::key_view> last_keys(const request_row* row,
-                                                      job_id ending) const;
+  [[nodiscard]] core::per_group<core::key_view>
+  last_keys(const request_row* row, job_id ending) const;
   /// Without effect while there is no cache manager: a new one knows nothing of
   /// what came before it.
   template <class T>
@@ -401,12 +402,15 @@ struct scheduler_state {
     /// Those that may have something to store.
     std::vector<row> crossing;
   } progress;
+  /// Lists of the last step, empty; kept for their room, too.
+  std::vector<step_phase::participant> spare_participants;
+  std::vector<core::store_offer> spare_offers;
 
   /// The last step; zero before the first.
   step_id last_step = 0;
   bool stepped = false;
   /// Blocks handed out since the last step ended.
-  tsl::robin_set<block_id> fresh;
+  core::fresh_blocks fresh;
   /// Loads that the next step delivers.
   std::vector<job> waiting_loads;
   /// Flushed by the next step: what a reset or a truncate left.

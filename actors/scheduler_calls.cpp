@@ -470,7 +470,7 @@ void scheduler_state::on(const msg::pool_report& x) {
     out.ticket = report->ticket;
     for (const auto& [id, row] : rows) {
       out.tracked.push_back(id);
-      out.next[id] = row->next;
+      out.next[id].assign(row->next.begin(), row->next.end());
     }
     std::sort(out.tracked.begin(), out.tracked.end());
     for (const auto& [id, entry] : jobs.all())

@@ -12,6 +12,7 @@
 
 #include "core/cache.hpp"
 #include "core/key_list.hpp"
+#include "core/short_list.hpp"
 #include "core/store_plan.hpp"
 #include "messages/engine.hpp"
 #include "messages/gpu_worker.hpp"
@@ -95,7 +96,7 @@ struct step_phase {
   struct participant {
     request_id request = 0;
     /// All its keys, one view per group.
-    std::vector<core::key_view> keys;
+    core::per_group<core::key_view> keys;
     bool answered = false;
     core::store_plan answer;
   };
@@ -110,7 +111,7 @@ struct step_phase {
   /// Participants whose request actors have not answered.
   std::size_t missing = 0;
   /// Keys of those that were preempted or have finished (R12).
-  std::vector<std::vector<core::key_view>> moved;
+  std::vector<core::per_group<core::key_view>> moved;
   /// Whose offers the pool was asked about: indices in `participants`.
   std::vector<std::size_t> offered;
   std::set<job_id> flush;

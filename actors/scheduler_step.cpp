@@ -28,6 +28,14 @@ bool goes_on(const step_row& row, const request_row& known) {
       && has_token_counts(row);
 }
 
+/// What a step reads of a request that has something to store.
+void fetch_all(const request_row& row) {
+  constexpr auto line = std::size_t{64};
+  const auto* at = reinterpret_cast<const char*>(&row);
+  for (auto i = line; i < sizeof(row); i += line)
+    __builtin_prefetch(at + i);
+}
+
 std::string name_of(step_id step, request_id request) {
   return "step " + std::to_string(step) + ", request "
        + std::to_string(request);
@@ -48,6 +56,7 @@ void scheduler_state::start(msg::step& x) {
   idle_due = never;
   counters.steps += 1;
   auto step = step_phase{};
+  step.participants = std::exchange(spare_participants, {});
   step.plan.ticket = x.ticket;
   step.plan.step = call.step;
   ignore_unusable(call.preempted);
@@ -72,6 +81,7 @@ void scheduler_state::start(idle_plan&) {
   if (finishing.empty())
     return maybe_stopped();
   auto step = step_phase{};
+  step.participants = std::exchange(spare_participants, {});
   step.idle = true;
   step.plan.step = last_step;
   step.finished = take_tails({});
@@ -133,8 +143,10 @@ void scheduler_state::take_progress(const std::vector<step_row>& said) {
     if (row.kind != row_kind::running || !row.new_blocks.empty())
       progress.changed.emplace_back(&row, known);
     // It never wants more than this.
-    if (row.computed + row.scheduled >= known->boundary)
+    if (row.computed + row.scheduled >= known->boundary) {
       progress.crossing.emplace_back(&row, known);
+      fetch_all(*known);
+    }
   }
 }
 
@@ -232,7 +244,7 @@ void scheduler_state::take_blocks(const step_row& row, request_row& known) {
 void scheduler_state::clear_stale_blocks() {
   if (!shape->any_sliding)
     return;
-  for (auto block : fresh) {
+  for (auto block : fresh.all()) {
     const auto* found = sliding.places(block);
     if (found == nullptr)
       continue;
@@ -270,7 +282,7 @@ scheduler_state::find_flushes(const std::vector<request_id>& preempted) const {
     const auto& row = *rows.at(id);
     out.insert(row.jobs.begin(), row.jobs.end()); // PRE-01
   }
-  for (auto block : fresh)
+  for (auto block : fresh.all())
     if (const auto* readers = watch.jobs(block); readers != nullptr)
       out.insert(readers->begin(), readers->end()); // FEN-01
   return out;
@@ -381,15 +393,21 @@ void scheduler_state::leave_out_given_up(const request_row& row,
                                          core::store_plan& plan) const {
   if (row.retries.empty())
     return;
-  std::erase_if(plan.candidates, [&](const core::store_candidate& x) {
-    const auto found = row.retries.find({x.key.group, x.chunk});
-    return found != row.retries.end() && found->second > opts.store_retries;
-  });
+  auto& all = plan.candidates;
+  all.erase(std::remove_if(
+              all.begin(), all.end(),
+              [&](const core::store_candidate& x) {
+                const auto found = row.retries.find({x.key.group, x.chunk});
+                return found != row.retries.end()
+                    && found->second > opts.store_retries;
+              }),
+            all.end());
 }
 
 void scheduler_state::ask_pool(step_phase& step) {
-  auto offers = std::vector<core::store_offer>{};
+  auto offers = std::exchange(spare_offers, {});
   offers.reserve(step.participants.size());
+  step.offered.reserve(step.participants.size());
   const auto paused = stores_paused();
   for (std::size_t i = 0; i < step.participants.size(); ++i) {
     auto& who = step.participants[i];
@@ -421,9 +439,12 @@ void scheduler_state::on(msg::stores_prepared& x) {
   const auto count = step->offered.size();
   if (step->missing > 0 || x.grants.size() != count || x.offers.size() != count)
     return unasked(x.turn, "stores_prepared");
+  step->plan.stores.reserve(count);
   for (std::size_t i = 0; i < count; ++i)
     settle_offer(*step, step->participants[step->offered[i]],
                  x.offers[i].candidates, x.grants[i]);
+  spare_offers = std::move(x.offers);
+  spare_offers.clear();
   end_step(*step);
 }
 
@@ -478,7 +499,7 @@ void scheduler_state::make_store(step_phase& step, step_phase::participant& who,
     // Its blocks are free already, and may be somebody's in this very step.
     watch_blocks(entry, blocks_of::full);
     for_each_block(entry.work, blocks_of::full, [&](block_id block) {
-      if (fresh.count(block) > 0)
+      if (fresh.contains(block))
         step.flush.insert(id); // FEN-01
     });
   }
@@ -512,6 +533,7 @@ void scheduler_state::end_step(step_phase& step) {
   plan.flush.assign(step.flush.begin(), step.flush.end());
   auto flushed = std::vector<job>{};
   auto deferred = msg::stores{plan.step, {}};
+  deferred.jobs.reserve(plan.stores.size());
   for (const auto& work : plan.stores) {
     const auto now_ = !step.idle && step.flush.count(work.id) > 0;
     (now_ ? flushed : deferred.jobs).push_back(work);
@@ -531,6 +553,8 @@ void scheduler_state::end_step(step_phase& step) {
       checks->lives.planned(id);
     drop_if_over(id);
   }
+  spare_participants = std::move(step.participants);
+  spare_participants.clear();
   counters.flushed_jobs += plan.flush.size();
   plan.pending_work = jobs.running() > 0;
   if (!step.idle) {

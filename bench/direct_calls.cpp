@@ -49,7 +49,7 @@ void direct_calls::step(const step_call& call) {
   }
   for (const auto& tail : call.finished)
     crossing.push_back(tail.request);
-  for (auto block : fresh_)
+  for (auto block : fresh_.all())
     (void)watch_.jobs(block);
   end_jobs();
   store(crossing);
@@ -68,7 +68,8 @@ void direct_calls::take_row(const step_row& row) {
     return;
   for (group_id g = 0; g < row.new_blocks.size(); ++g) {
     known.open_blocks.append(g, row.new_blocks[g]);
-    fresh_.insert(row.new_blocks[g].begin(), row.new_blocks[g].end());
+    for (auto block : row.new_blocks[g])
+      fresh_.add(block);
   }
 }
 

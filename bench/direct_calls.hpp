@@ -5,15 +5,16 @@
 #include "bench/load.hpp"
 #include "core/block_tables.hpp"
 #include "core/cache.hpp"
+#include "core/fresh_blocks.hpp"
 #include "core/job_table.hpp"
 #include "core/layout.hpp"
 #include "core/request_keys.hpp"
 #include "core/reuse_watch.hpp"
 #include "core/rules.hpp"
+#include "core/short_list.hpp"
 #include "core/store_intent.hpp"
 
 #include <tsl/robin_map.h>
-#include <tsl/robin_set.h>
 
 #include <cstddef>
 #include <memory>
@@ -41,7 +42,7 @@ private:
     core::request_keys keys;
     core::block_tables open_blocks;
     core::store_wish wish;
-    std::vector<std::size_t> next;
+    core::per_group<std::size_t> next;
     token_count boundary = 0;
   };
 
@@ -56,7 +57,7 @@ private:
   core::job_table jobs_;
   core::reuse_watch watch_;
   tsl::robin_map<request_id, std::unique_ptr<request>> requests_;
-  tsl::robin_set<block_id> fresh_;
+  core::fresh_blocks fresh_;
   /// Of the last step.
   std::vector<job_id> running_;
   /// Of the jobs at hand; kept for their room.

@@ -121,7 +121,7 @@ void measure(const load_config& config) {
       ->Iterations(steps)
       ->Unit(benchmark::kMicrosecond);
   };
-  for (std::size_t threads : {0, 1, 2})
+  for (std::size_t threads : {0u, 1u, 2u})
     add("threads:" + std::to_string(threads), [=](benchmark::State& state) {
       through_actors(state, config, threads);
     });
@@ -130,8 +130,8 @@ void measure(const load_config& config) {
 
 /// One thing differs from the middle of the field at a time.
 void measure_all() {
-  for (std::size_t requests : {16, 64, 256, 1'024, 4'096, 10'000})
-    for (std::uint32_t blocks : {1, 8})
+  for (std::size_t requests : {16u, 64u, 256u, 1'024u, 4'096u, 10'000u})
+    for (std::uint32_t blocks : {1u, 8u})
       measure({.requests = requests, .blocks_per_chunk = blocks});
   for (token_count context : {1'024, 131'072})
     measure({.context = context});

@@ -4,6 +4,7 @@
 
 #include "kvtide/ids.hpp"
 
+#include "core/short_list.hpp"
 #include "core/table_update.hpp"
 
 #include <cstddef>
@@ -56,7 +57,7 @@ private:
     std::vector<block_id> blocks;
   };
 
-  std::vector<remaining> tables_;
+  per_group<remaining> tables_;
 };
 
 } // namespace kvtide::core

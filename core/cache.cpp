@@ -9,6 +9,10 @@ namespace kvtide::core {
 
 namespace {
 
+/// Offers that the pool looks ahead: what it fetches for more would be gone
+/// from the processor's cache before it is used.
+constexpr std::size_t expected_at_once = 32;
+
 host_pool::config pool_config(const cache::config& cfg, const layout& shape) {
   auto out = host_pool::config{};
   out.slots = cfg.slots;
@@ -54,10 +58,13 @@ search_answer cache::search(const search_query& query) {
 
 std::vector<store_grant>
 cache::prepare_stores(std::span<const store_offer> offers) {
-  pool_.expect(offers);
   auto out = std::vector<store_grant>{};
   out.reserve(offers.size());
-  for (const auto& offer : offers) {
+  for (std::size_t i = 0; i < offers.size(); ++i) {
+    if (i % expected_at_once == 0)
+      pool_.expect(
+        offers.subspan(i, std::min(expected_at_once, offers.size() - i)));
+    const auto& offer = offers[i];
     out.push_back(pool_.prepare_store(offer));
     if (!pool_.recency_per_admission() && !out.back().accepted.empty()
         && !offer.keys.empty()) {

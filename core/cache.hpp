@@ -13,6 +13,7 @@
 #include "core/pool_state.hpp"
 #include "core/rules.hpp"
 #include "core/search.hpp"
+#include "core/short_list.hpp"
 #include "core/store_offer.hpp"
 
 #include <cstddef>
@@ -25,7 +26,7 @@ namespace kvtide::core {
 /// One lookup of one request.
 struct search_query {
   /// Every key of the request, one view per group in configured order.
-  std::vector<key_view> keys;
+  per_group<key_view> keys;
   /// Tokens that the device already has.
   token_count local = 0;
   /// Tokens whose ids are known.

@@ -149,7 +149,7 @@ store_grant host_pool::prepare_store(const store_offer& offer) {
       out.settled_tokens = shrink_to(offer, room, wanted);
     if (wanted.size() > allocator_.free()) {
       victims_.resize(wanted.size() - allocator_.free());
-      evict(victims_, out.evicted);
+      evict(victims_, out);
     }
   }
   for (const auto at : wanted) {
@@ -210,13 +210,12 @@ token_count host_pool::shrink_to(const store_offer& offer, std::size_t room,
   return settled;
 }
 
-void host_pool::evict(std::span<const slot_id> slots,
-                      std::vector<chunk_key>& out) {
+void host_pool::evict(std::span<const slot_id> slots, store_grant& out) {
   order_->evict(slots);
-  out.reserve(slots.size());
+  out.evicted.reserve(slots.size());
   for (const auto slot : slots) {
     auto& gone = entries_[slot];
-    out.push_back(gone.key);
+    out.evicted.push_back(gone.key);
     index_.erase(slot);
     gone.count = pool_entry::absent;
     allocator_.give_back(slot);
@@ -226,7 +225,7 @@ void host_pool::evict(std::span<const slot_id> slots,
     return;
   auto event = cache_event{};
   event.kind = cache_event::kind_t::removed;
-  event.removed = out;
+  event.removed.assign(out.evicted.begin(), out.evicted.end());
   events_.push_back(std::move(event));
 }
 

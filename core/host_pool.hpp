@@ -187,7 +187,7 @@ private:
   token_count shrink_to(const store_offer& offer, std::size_t room,
                         std::vector<std::uint32_t>& wanted) const;
 
-  void evict(std::span<const slot_id> slots, std::vector<chunk_key>& out);
+  void evict(std::span<const slot_id> slots, store_grant& out);
 
   bool insert(const store_offer& offer, const store_candidate& what,
               slot_id slot);

@@ -43,8 +43,8 @@ void request_keys::truncate(token_count tokens) {
   token_ids_.resize(std::min(token_ids_.size(), ids));
 }
 
-std::vector<key_view> request_keys::views() const {
-  auto out = std::vector<key_view>{};
+per_group<key_view> request_keys::views() const {
+  auto out = per_group<key_view>{};
   out.reserve(lists_.size());
   for (const auto& list : lists_)
     out.push_back(list.view());

@@ -7,6 +7,7 @@
 
 #include "core/key_list.hpp"
 #include "core/layout.hpp"
+#include "core/short_list.hpp"
 #include "core/store_offer.hpp"
 
 #include <cstdint>
@@ -37,7 +38,7 @@ public:
   void truncate(token_count tokens);
 
   /// One per group.
-  [[nodiscard]] std::vector<key_view> views() const;
+  [[nodiscard]] per_group<key_view> views() const;
 
   /// Adds what an event says of a chunk: its tokens, and what it follows.
   void describe(store_candidate& what) const;
@@ -46,7 +47,7 @@ private:
   std::shared_ptr<const layout> shape_;
   std::uint64_t hashes_ = 0;
   /// One per group.
-  std::vector<key_list> lists_;
+  per_group<key_list> lists_;
   /// Ids of the leading tokens; fewer than the hashes cover if the engine sent
   /// none, or not from the start.
   std::vector<std::int32_t> token_ids_;

@@ -18,7 +18,7 @@ std::size_t storable_chunks(const group_layout& group,
 }
 
 token_count next_boundary(const layout& shape,
-                          const std::vector<std::size_t>& next,
+                          const per_group<std::size_t>& next,
                           token_count prompt) noexcept {
   auto out = std::numeric_limits<token_count>::max();
   for (std::size_t g = 0; g < shape.groups.size(); ++g) {
@@ -32,8 +32,8 @@ token_count next_boundary(const layout& shape,
   return out;
 }
 
-void advance(const layout& shape, const std::vector<std::size_t>& storable,
-             token_count settled_tokens, std::vector<std::size_t>& next) {
+void advance(const layout& shape, const per_group<std::size_t>& storable,
+             token_count settled_tokens, per_group<std::size_t>& next) {
   for (std::size_t g = 0; g < next.size(); ++g) {
     const auto settled
       = static_cast<std::size_t>(settled_tokens / shape.groups[g].chunk_tokens);

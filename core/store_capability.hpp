@@ -5,9 +5,9 @@
 #include "kvtide/ids.hpp"
 
 #include "core/layout.hpp"
+#include "core/short_list.hpp"
 
 #include <cstddef>
-#include <vector>
 
 namespace kvtide::core {
 
@@ -34,12 +34,12 @@ struct group_stock {
 /// to store, if `next` are the first chunks not yet considered. Below it a
 /// request has nothing to say.
 [[nodiscard]] token_count next_boundary(const layout& shape,
-                                        const std::vector<std::size_t>& next,
+                                        const per_group<std::size_t>& next,
                                         token_count prompt) noexcept;
 
 /// Moves `next` to the chunks that are settled when all chunks that end at or
 /// below `settled_tokens` are, and never back or past `storable`.
-void advance(const layout& shape, const std::vector<std::size_t>& storable,
-             token_count settled_tokens, std::vector<std::size_t>& next);
+void advance(const layout& shape, const per_group<std::size_t>& storable,
+             token_count settled_tokens, per_group<std::size_t>& next);
 
 } // namespace kvtide::core

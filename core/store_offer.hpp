@@ -9,6 +9,7 @@
 #include "kvtide/key.hpp"
 
 #include "core/key_list.hpp"
+#include "core/short_list.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -51,10 +52,10 @@ struct store_candidate {
 struct store_offer {
   request_id request = 0;
   /// Groups in configured order, chunks ascending inside a group.
-  std::vector<store_candidate> candidates;
+  short_list<store_candidate, 1> candidates;
   /// Every key of the request, one view per group in configured order. May be
   /// empty in tests of the pool alone.
-  std::vector<key_view> keys;
+  per_group<key_view> keys;
   /// `search_answer::end_tokens` of the request's last lookup, else zero.
   token_count hit_tokens = 0;
 };
@@ -77,10 +78,10 @@ struct store_grant {
   token_count settled_tokens = all_tokens;
 
   /// What is to be stored, in the order of the candidates.
-  std::vector<chunk> accepted;
+  short_list<chunk, 2> accepted;
 
   /// What had to go for it, in the order of eviction.
-  std::vector<chunk_key> evicted;
+  short_list<chunk_key, 1> evicted;
 
   [[nodiscard]] bool refused() const noexcept {
     return settled_tokens != all_tokens;

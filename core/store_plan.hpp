@@ -8,6 +8,7 @@
 #include "core/key_list.hpp"
 #include "core/layout.hpp"
 #include "core/rules.hpp"
+#include "core/short_list.hpp"
 #include "core/store_offer.hpp"
 
 #include <cstddef>
@@ -27,9 +28,9 @@ struct request_stock {
 
 /// What a request could store, before the pool was asked.
 struct store_plan {
-  std::vector<store_candidate> candidates;
+  short_list<store_candidate, 1> candidates;
   /// Per group: chunks below the clamp.
-  std::vector<std::size_t> storable;
+  per_group<std::size_t> storable;
 };
 
 /// What can be stored of the chunks from `next` on if `wanted` tokens should be

@@ -4,6 +4,8 @@
 
 #include "kvtide/ids.hpp"
 
+#include "core/short_list.hpp"
+
 #include <cstddef>
 #include <vector>
 
@@ -22,7 +24,7 @@ struct table_update {
 
   bool empty_tables = false;
   /// Per group; an empty outer list means none.
-  std::vector<std::vector<block_id>> appended;
+  per_group<std::vector<block_id>> appended;
   /// Places whose block was handed to somebody else.
   std::vector<cleared_block> cleared;
 };

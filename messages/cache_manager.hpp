@@ -7,6 +7,7 @@
 #pragma once
 
 #include "core/cache.hpp"
+#include "core/short_list.hpp"
 #include "messages/fwd.hpp"
 #include "messages/turn.hpp"
 
@@ -35,7 +36,7 @@ struct prepare_stores {
   turn_id turn = 0;
   /// Keys of requests that were preempted or have finished: moved to the newest
   /// end before the offers are looked at (R12).
-  std::vector<std::vector<core::key_view>> moved;
+  std::vector<core::per_group<core::key_view>> moved;
   std::vector<core::store_offer> offers;
 };
 
@@ -56,7 +57,7 @@ struct complete_job {
   /// A late copy may still touch the slots of a failed store.
   bool still_copying = false;
   /// Keys of a request whose last job this was (R12).
-  std::vector<core::key_view> moved;
+  core::per_group<core::key_view> moved;
 };
 
 /// In the order in which they got it. A failed store is answered by

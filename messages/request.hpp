@@ -7,6 +7,7 @@
 #pragma once
 
 #include "core/key_list.hpp"
+#include "core/short_list.hpp"
 #include "core/table_update.hpp"
 #include "messages/fwd.hpp"
 #include "messages/turn.hpp"
@@ -25,11 +26,11 @@ struct plan_store {
   turn_id turn = 0;
   core::table_update update;
   /// Every key of the request, one view per group.
-  std::vector<core::key_view> keys;
+  core::per_group<core::key_view> keys;
   /// The intent, see core/store_intent.hpp.
   token_count wanted = 0;
   /// Per group: first chunk not yet considered stored.
-  std::vector<std::size_t> next;
+  core::per_group<std::size_t> next;
 };
 
 /// Asks which chunks a load has to read. Answered by `load_offer`.
@@ -37,7 +38,7 @@ struct plan_load {
   turn_id turn = 0;
   core::table_update update;
   /// Every key of the request, one view per group.
-  std::vector<core::key_view> keys;
+  core::per_group<core::key_view> keys;
   /// Tokens that will be there after the load.
   token_count total = 0;
   std::vector<std::vector<block_id>> blocks;

@@ -150,8 +150,8 @@ struct load_failed {
   /// The load's blocks.
   std::vector<block_id> blocks;
   /// A copy may still write `blocks`: recompute into new ones, and free these
-  /// on `blocks_released`. They no longer belong to the request, so an answer to
-  /// `finish` that comes later does not free them.
+  /// on `blocks_released`. They no longer belong to the request, so an answer
+  /// to `finish` that comes later does not free them.
   bool use_new_blocks = false;
 };
 
@@ -161,16 +161,16 @@ struct blocks_released {
   std::vector<block_id> blocks;
 };
 
-/// A rank died: its jobs fail, nothing is stored or found. Steps go to the ranks
-/// that are left; an engine whose ranks need each other waits until all that it
-/// lost are back.
+/// A rank died: its jobs fail, nothing is stored or found. Steps go to the
+/// ranks that are left; an engine whose ranks need each other waits until all
+/// that it lost are back.
 struct rank_lost {
   rank_id rank = 0;
   incarnation_id incarnation = 0;
 };
 
-/// This life of a rank takes part from the next step on. The host pool is empty,
-/// as after a reset.
+/// This life of a rank takes part from the next step on. The host pool is
+/// empty, as after a reset.
 struct rank_back {
   rank_id rank = 0;
   incarnation_id incarnation = 0;

@@ -60,7 +60,7 @@ protected:
     return out;
   }
 
-  static std::vector<core::key_view> keys(std::uint8_t count) {
+  static core::per_group<core::key_view> keys(std::uint8_t count) {
     auto out = core::key_list{0, 0};
     for (std::uint8_t x = 0; x < count; ++x)
       out.append({&x, 1});

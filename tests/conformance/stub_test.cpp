@@ -7,10 +7,10 @@
 #include "messages/cache_manager.hpp"
 #include "messages/gpu_worker.hpp"
 #include "messages/request.hpp"
-#include "tests/support/message_name.hpp"
 #include "tests/conformance/replay.hpp"
 #include "tests/conformance/vector_files.hpp"
 #include "tests/conformance/vector_reader.hpp"
+#include "tests/support/message_name.hpp"
 
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
@@ -106,8 +106,8 @@ TEST_P(Stub, OfAnyHandlerThatAVectorReachesIsNoticed) {
     if (!is_under_test(handler))
       continue;
     EXPECT_TRUE(noticed(GetParam(), handler))
-      << ::testing::PrintToString(handler) << ": no mismatch although "
-      << count << " messages were thrown away";
+      << ::testing::PrintToString(handler) << ": no mismatch although " << count
+      << " messages were thrown away";
   }
 }
 

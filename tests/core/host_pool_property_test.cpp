@@ -407,7 +407,7 @@ private:
 
   std::size_t slots_;
   host_pool pool_;
-  std::vector<std::vector<key_view>> views_;
+  std::vector<per_group<key_view>> views_;
   std::vector<job> stores_;
   std::vector<job> loads_;
   /// Once per job that may still touch it.

@@ -31,7 +31,7 @@ struct loads {
   }
 
   std::shared_ptr<const layout> shape;
-  std::vector<key_view> keys;
+  per_group<key_view> keys;
 };
 
 /// A line per row.

@@ -60,19 +60,19 @@ TEST(StorableChunks, WithholdsADraftGroupsLastChunkInDecodeOnly) {
 }
 
 TEST(Advance, MovesToTheStorableChunks) {
-  auto next = std::vector<std::size_t>{0, 1};
+  auto next = per_group<std::size_t>{0, 1};
   advance(shape_of({group_of(4), group_of(8)}), {3, 2}, all, next);
   EXPECT_THAT(next, ElementsAre(3u, 2u));
 }
 
 TEST(Advance, StopsWhereTheStoreWasRefused) {
-  auto next = std::vector<std::size_t>{0, 0};
+  auto next = per_group<std::size_t>{0, 0};
   advance(shape_of({group_of(4), group_of(8)}), {4, 2}, 11, next);
   EXPECT_THAT(next, ElementsAre(2u, 1u));
 }
 
 TEST(Advance, NeverGoesBack) {
-  auto next = std::vector<std::size_t>{5};
+  auto next = per_group<std::size_t>{5};
   advance(shape_of({group_of(4)}), {3}, all, next);
   EXPECT_THAT(next, ElementsAre(5u));
 }
@@ -90,7 +90,7 @@ RC_GTEST_PROP(Advance, NeverPassesTheClamp, ()) {
   const auto stock = group_stock{*rc::gen::inRange<std::size_t>(0, 20),
                                  *rc::gen::inRange<std::size_t>(0, 60)};
   const auto shape = shape_of({group});
-  auto next = std::vector<std::size_t>{0};
+  auto next = per_group<std::size_t>{0};
   // Whatever is wanted and granted, in any order.
   for (auto i = 0; i < 8; ++i) {
     const auto wanted = *rc::gen::inRange<token_count>(0, 200);
@@ -118,7 +118,7 @@ RC_GTEST_PROP(NextBoundary, NothingIsStorableBelowIt, ()) {
                                   *rc::gen::arbitrary<bool>()),
                          group_of(*rc::gen::inRange<token_count>(1, 9),
                                   *rc::gen::arbitrary<bool>())});
-  const auto next = std::vector<std::size_t>{
+  const auto next = per_group<std::size_t>{
     *rc::gen::inRange<std::size_t>(0, 9), *rc::gen::inRange<std::size_t>(0, 9)};
   const auto prompt = *rc::gen::inRange<token_count>(0, 60);
   const auto boundary = next_boundary(shape, next, prompt);
