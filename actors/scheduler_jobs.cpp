@@ -39,9 +39,6 @@ void scheduler_state::on(msg::transfers_done& x) {
     return;
   }
   completions.jobs.reserve(x.reports.size());
-  for (const auto& report : x.reports) // All will be looked at.
-    if (const auto* entry = jobs.find(report.job); entry != nullptr)
-      __builtin_prefetch(entry->work.rows.begin());
   push_all(x.reports);
 }
 

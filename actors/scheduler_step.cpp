@@ -28,14 +28,6 @@ bool goes_on(const step_row& row, const request_row& known) {
       && has_token_counts(row);
 }
 
-/// What a step reads of a request that has something to store.
-void fetch_all(const request_row& row) {
-  constexpr auto line = std::size_t{64};
-  const auto* at = reinterpret_cast<const char*>(&row);
-  for (auto i = line; i < sizeof(row); i += line)
-    __builtin_prefetch(at + i);
-}
-
 std::string name_of(step_id step, request_id request) {
   return "step " + std::to_string(step) + ", request "
        + std::to_string(request);
@@ -145,7 +137,6 @@ void scheduler_state::take_progress(const std::vector<step_row>& said) {
     // It never wants more than this.
     if (row.computed + row.scheduled >= known->boundary) {
       progress.crossing.emplace_back(&row, known);
-      fetch_all(*known);
     }
   }
 }
