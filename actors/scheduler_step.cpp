@@ -135,9 +135,8 @@ void scheduler_state::take_progress(const std::vector<step_row>& said) {
     if (row.kind != row_kind::running || !row.new_blocks.empty())
       progress.changed.emplace_back(&row, known);
     // It never wants more than this.
-    if (row.computed + row.scheduled >= known->boundary) {
+    if (row.computed + row.scheduled >= known->boundary)
       progress.crossing.emplace_back(&row, known);
-    }
   }
 }
 
@@ -396,7 +395,7 @@ void scheduler_state::leave_out_given_up(const request_row& row,
 }
 
 void scheduler_state::ask_pool(step_phase& step) {
-  auto offers = std::exchange(spare_offers, {});
+  auto& offers = spare_offers; // Stays where it is if nothing is offered.
   offers.reserve(step.participants.size());
   step.offered.reserve(step.participants.size());
   const auto paused = stores_paused();
@@ -419,8 +418,8 @@ void scheduler_state::ask_pool(step_phase& step) {
   }
   if (step.moved.empty() && offers.empty())
     return end_step(step);
-  ask_cache(
-    msg::prepare_stores{turn, std::move(step.moved), std::move(offers)});
+  ask_cache(msg::prepare_stores{turn, std::move(step.moved),
+                                std::exchange(offers, {})});
 }
 
 void scheduler_state::on(msg::stores_prepared& x) {
