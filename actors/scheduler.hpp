@@ -168,7 +168,7 @@ struct scheduler_state {
   void on(msg::cache_events& x);
   void on(const msg::pool_report& x);
 
-  void answer_lookup(lookup_phase& now);
+  void answer_lookup(lookup_phase& lookup);
 
   // -- a step (scheduler_step.cpp) --------------------------------------------
 
@@ -192,24 +192,24 @@ struct scheduler_state {
   void expire_promises();
   [[nodiscard]] std::set<job_id>
   find_flushes(const std::vector<request_id>& preempted) const;
-  void invite_all(step_phase& now, const std::vector<request_id>& preempted);
-  void invite_finished(step_phase& now);
-  void invite(step_phase& now, request_id id, request_row& row);
-  void invite_refused(step_phase& now);
-  void move_keys(step_phase& now, const request_row& row);
-  void ask_participants(step_phase& now);
+  void invite_all(step_phase& step, const std::vector<request_id>& preempted);
+  void invite_finished(step_phase& step);
+  void invite(step_phase& step, request_id id, request_row& row);
+  void invite_refused(step_phase& step);
+  void move_keys(step_phase& step, const request_row& row);
+  void ask_participants(step_phase& step);
   [[nodiscard]] bool completes_one_chunk(const request_row& row,
                                          token_count wanted) const;
   void leave_out_given_up(const request_row& row, core::store_plan& plan) const;
-  void ask_pool(step_phase& now);
-  void settle_offer(step_phase& now, step_phase::participant& who,
+  void ask_pool(step_phase& step);
+  void settle_offer(step_phase& step, step_phase::participant& who,
                     std::span<core::store_candidate> candidates,
                     const core::store_grant& grant);
-  void make_store(step_phase& now, step_phase::participant& who,
+  void make_store(step_phase& step, step_phase::participant& who,
                   std::span<core::store_candidate> candidates,
                   const core::store_grant& grant);
-  void end_step(step_phase& now);
-  void send_begin_step(const step_phase& now, std::vector<job> flushed_stores);
+  void end_step(step_phase& step);
+  void send_begin_step(const step_phase& step, std::vector<job> flushed_stores);
   [[nodiscard]] bool stores_paused();
 
   // -- actors that die (scheduler_deaths.cpp) ---------------------------------
@@ -241,6 +241,9 @@ struct scheduler_state {
   void on(msg::transfers_done& x);
   void on(msg::rolled_back& x);
 
+  /// What the pool hears when a job has ended.
+  [[nodiscard]] static msg::complete_job
+  completion_of(const core::tracked_job& entry);
   void settle(core::tracked_job& entry);
   void settle_store(core::tracked_job& entry);
   void settle_load(core::tracked_job& entry);
@@ -264,10 +267,10 @@ struct scheduler_state {
   void on(const msg::ticked& x);
   void on_timer();
 
-  void tick_ranks(advance_phase& now);
+  void tick_ranks(advance_phase& tick);
   /// This rank has ticked, or never will.
-  void rank_ticked(advance_phase& now, rank_id rank);
-  void end_tick(advance_phase& now);
+  void rank_ticked(advance_phase& tick, rank_id rank);
+  void end_tick(advance_phase& tick);
   void maybe_stopped();
   void arm_timer();
   /// From now on it is noticed if a rank stays silent about a job.

@@ -96,10 +96,10 @@ void scheduler_state::start(msg::extend& x) {
 void scheduler_state::start(msg::outputs& x) {
   for (const auto& output : x.call.rows) {
     auto* row = find(output.request);
-    if (row == nullptr || !is_token_count(output.known)
+    if (row == nullptr || row->wish.ending || !is_token_count(output.known)
         || !is_token_count(output.computed)) {
-      wrong_call("outputs name a request that is not tracked, or a number of "
-                 "tokens that is out of range");
+      wrong_call("outputs name a request that is not tracked or has finished, "
+                 "or a number of tokens that is out of range");
       continue;
     }
     // A later step may be planned already: what it computes stays scheduled.
@@ -363,13 +363,14 @@ void scheduler_state::on(msg::load_prepared& x) {
   if (!allocation->offered)
     return unasked(x.turn, "load_prepared");
   auto& row = *find(allocation->request);
-  auto rows_ = std::move(allocation->rows);
+  auto parts = std::move(allocation->rows);
+  slots_gained = slots_gained || x.grant.gained; // R5
   counters.load_jobs += 1;
-  const auto starts = x.grant.ok() && ranks_complete() && !rows_.empty();
+  const auto starts = x.grant.ok() && ranks_complete() && !parts.empty();
   if (starts)
-    for (std::size_t i = 0; i < rows_.size(); ++i)
-      rows_[i].slot = x.grant.slots[i];
-  auto work = job{0, job_kind::load, allocation->request, std::move(rows_)};
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      parts[i].slot = x.grant.slots[i];
+  auto work = job{0, job_kind::load, allocation->request, std::move(parts)};
   if (starts) {
     for (std::size_t g = 0; g < row.next.size(); ++g) {
       const auto chunk = shape->groups[g].chunk_tokens;
@@ -394,8 +395,7 @@ void scheduler_state::on(msg::load_prepared& x) {
     failed.first_failed_row = 0; // Nothing of it was copied.
     failed.local = row.local;
     if (x.grant.ok())
-      tell_cache(msg::complete_job{
-        turn, job_kind::load, failed.work.rows, false, false, {}});
+      tell_cache(completion_of(failed));
     fail_load(failed);
   }
   done();

@@ -18,15 +18,6 @@ std::string text_of(const msg::transfer_done& x) {
        + ", incarnation " + std::to_string(x.incarnation);
 }
 
-/// What the pool hears when a job has ended.
-msg::complete_job completion_of(const core::tracked_job& entry) {
-  auto out = msg::complete_job{};
-  out.kind = entry.work.kind;
-  out.rows = entry.work.rows;
-  out.ok = entry.ok();
-  return out;
-}
-
 } // namespace
 
 // -- reports ------------------------------------------------------------------
@@ -83,6 +74,15 @@ void scheduler_state::end_late_copies(job_id id) {
 }
 
 // -- outcomes -----------------------------------------------------------------
+
+msg::complete_job
+scheduler_state::completion_of(const core::tracked_job& entry) {
+  auto out = msg::complete_job{};
+  out.kind = entry.work.kind;
+  out.rows = entry.work.rows;
+  out.ok = entry.ok();
+  return out;
+}
 
 void scheduler_state::settle(core::tracked_job& entry) {
   if (checks)
@@ -190,15 +190,15 @@ void scheduler_state::fail_load(core::tracked_job& entry) {
   out.use_new_blocks = entry.late > 0;
   // R8: a window that lacks a part is of no use, so all goes where one slides.
   const auto local = entry.local; // The row may know of a later lookup.
-  const auto& rows_ = entry.work.rows;
+  const auto& parts = entry.work.rows;
   out.first_bad_token = local;
   if (!shape->any_sliding) {
     out.first_bad_token = no_cap;
-    for (auto i = std::size_t{entry.first_failed_row}; i < rows_.size(); ++i)
+    for (auto i = std::size_t{entry.first_failed_row}; i < parts.size(); ++i)
       out.first_bad_token
         = std::min(out.first_bad_token,
-                   static_cast<token_count>(rows_[i].chunk)
-                     * shape->groups[rows_[i].key.group].chunk_tokens);
+                   static_cast<token_count>(parts[i].chunk)
+                     * shape->groups[parts[i].key.group].chunk_tokens);
     out.first_bad_token = out.first_bad_token == no_cap
                           ? local
                           : std::max(out.first_bad_token, local);

@@ -101,6 +101,7 @@ void scheduler_state::start(rank_gone& x) {
   auto unheard = std::set<job_id>{};
   for (const auto& work : std::exchange(waiting_loads, {})) {
     unheard.insert(work.id);
+    leftover_flush.erase(work.id); // Nor is anybody to wait for them (S4).
     for (rank_id r = 0; r < ranks.size(); ++r)
       report(work.id, r, job_status::failed);
   }

@@ -469,14 +469,14 @@ void scheduler_state::settle_offer(step_phase& step,
 void scheduler_state::make_store(step_phase& step, step_phase::participant& who,
                                  std::span<core::store_candidate> candidates,
                                  const core::store_grant& grant) {
-  auto rows_ = std::vector<job_row>{};
-  rows_.reserve(grant.accepted.size());
+  auto parts = std::vector<job_row>{};
+  parts.reserve(grant.accepted.size());
   for (const auto& accepted : grant.accepted) {
     auto& candidate = candidates[accepted.candidate];
-    rows_.push_back({candidate.key, accepted.slot, candidate.chunk,
+    parts.push_back({candidate.key, accepted.slot, candidate.chunk,
                      std::move(candidate.blocks)});
   }
-  auto& entry = jobs.add({0, job_kind::store, who.request, std::move(rows_)});
+  auto& entry = jobs.add({0, job_kind::store, who.request, std::move(parts)});
   expect_reports(entry);
   if (checks)
     checks->job_started(entry.work);
@@ -525,18 +525,20 @@ void scheduler_state::end_step(step_phase& step) {
   auto deferred = msg::stores{plan.step, {}};
   deferred.jobs.reserve(plan.stores.size());
   for (const auto& work : plan.stores) {
-    const auto now_ = !step.idle && step.flush.count(work.id) > 0;
-    (now_ ? flushed : deferred.jobs).push_back(work);
+    const auto in_this_step = !step.idle && step.flush.count(work.id) > 0;
+    (in_this_step ? flushed : deferred.jobs).push_back(work);
   }
-  if (!step.idle && opts.delivery == plan_delivery::by_engine)
+  if (opts.delivery == plan_delivery::by_engine) {
     plan.bytes = encode_plan(self->system(),
                              {plan.step, plan.loads, std::move(flushed),
                               plan.flush, jobs.settled_below()},
                              deferred);
-  else if (step.begin_late)
-    send_begin_step(step, std::move(flushed));
-  if (!deferred.jobs.empty() && (step.idle || plan.bytes.empty()))
-    broadcast(std::move(deferred));
+  } else {
+    if (step.begin_late)
+      send_begin_step(step, std::move(flushed));
+    if (!deferred.jobs.empty())
+      broadcast(std::move(deferred));
+  }
   for (auto id : step.finished) {
     find(id)->closed = true;
     if (checks)
@@ -545,9 +547,9 @@ void scheduler_state::end_step(step_phase& step) {
   }
   spare_participants = std::move(step.participants);
   spare_participants.clear();
-  counters.flushed_jobs += plan.flush.size();
-  plan.pending_work = jobs.running() > 0;
   if (!step.idle) {
+    counters.flushed_jobs += plan.flush.size();
+    plan.pending_work = jobs.running() > 0;
     fresh.clear();
     leftover_flush.clear();
     answer(std::move(plan));

@@ -33,8 +33,8 @@ nanoseconds_t scheduler_state::clock_now() const {
 }
 
 nanoseconds_t scheduler_state::own_due() const {
-  const auto idle = finishing.empty() ? never : idle_due;
-  return std::min({idle, reports_due, stopping ? stopping->deadline : never});
+  return std::min(
+    {idle_due, reports_due, stopping ? stopping->deadline : never});
 }
 
 void scheduler_state::arm_timer() {
@@ -46,8 +46,10 @@ void scheduler_state::arm_timer() {
 
 void scheduler_state::on_timer() {
   wake_up.rang();
-  if (!finishing.empty() && idle_due <= clock_now())
+  if (idle_due <= clock_now()) {
+    idle_due = never; // Once, however long its turn takes to come.
     push(idle_plan{});
+  }
   if (reports_due <= clock_now())
     ask_for_reports();
   maybe_stopped();
@@ -110,7 +112,9 @@ bool scheduler_state::is_orphaned(job_id id, rank_id rank) const {
 void scheduler_state::maybe_stopped() {
   if (!stopping)
     return;
-  const auto idle = jobs.all().empty() && finishing.empty();
+  // A step in progress may be about to store a tail.
+  const auto idle = jobs.all().empty() && finishing.empty()
+                 && !std::holds_alternative<step_phase>(phase);
   if (!idle && clock_now() < stopping->deadline)
     return;
   auto out = call_done{stopping->ticket, {}};
@@ -177,7 +181,7 @@ void scheduler_state::end_tick(advance_phase& tick) {
     });
   for (auto& report : tick.reports)
     items.push_back(report);
-  if (!finishing.empty() && idle_due <= now)
+  if (idle_due <= now)
     items.push_back(idle_plan{});
   if (!items.empty()) {
     items.push_back(advance_on{tick.ticket, tick.target});

@@ -19,6 +19,8 @@ void scheduler_checks::job_settled(const tracked_job& entry) {
     lives.job_settled(entry.work.request);
   if (entry.late == 0)
     copies_ended(entry);
+  else // It is known for as long as its copy hangs, and nothing comes of it.
+    outcomes.erased(entry.work.id);
 }
 
 void scheduler_checks::copies_ended(const tracked_job& entry) {

@@ -230,6 +230,14 @@ TEST(Rules, R5_a_refused_request_is_offered_again_when_a_promise_ends) {
   EXPECT_EQ(sys.step(), "S1{R#0<-2}");
 }
 
+TEST(Rules, R5_a_refused_request_is_offered_again_when_a_load_needs_nothing) {
+  auto sys = test_system{plain_options(safe), 1};
+  refuse_r(sys);
+  // Another request's block holds it by now: the promise ends unused.
+  sys.alloc(Z, {{3, 4}}, 4, std::vector<std::vector<std::uint8_t>>{{1, 0}});
+  EXPECT_EQ(sys.step(), "S2{R#0<-2}");
+}
+
 TEST(Rules, R5_a_request_that_lost_its_blocks_waits_no_longer) {
   auto sys = test_system{plain_options(safe), 1};
   refuse_r(sys);

@@ -30,6 +30,20 @@ void offer_a_load(test_system& sys) {
   EXPECT_EQ(sys.lookup(R), 8);
 }
 
+// -- outputs -----------------------------------------------------------------
+
+TEST(Input, outputs_that_come_after_the_finish_do_not_change_what_it_said) {
+  auto sys = test_system{plain_options()};
+  sys.expect_wrong_calls();
+  sys.add(R, 12);
+  EXPECT_EQ(sys.step({{{R, 8, {{1, 2}}}}, {}}), "S0{R#0<-1,R#1<-2}");
+  EXPECT_EQ(sys.step({{{R, 3, {{3}}}}, {}}), "-");
+  sys.raw_finish({R, finish_reason::abort, 12, 11});
+  sys.raw_outputs({2, {{R, 13, 12}}});
+  EXPECT_EQ(sys.step(), "-") << "the last token of chunk 2 was not computed";
+  EXPECT_EQ(sys.counters().order_errors, 1u);
+}
+
 // -- block tables -------------------------------------------------------------
 
 TEST(Input, new_blocks_without_a_table_are_not_stored_in_a_wrong_place) {

@@ -463,6 +463,35 @@ TEST(Order, shutdown_says_what_is_in_flight_at_its_deadline) {
   EXPECT_THAT(sys.heard(), Contains(::testing::HasSubstr("done [0]")));
 }
 
+// The tail of R is neither among the jobs nor waits for a step while the step
+// that stores it is being planned.
+TEST(Order, shutdown_waits_for_the_tail_that_a_step_is_about_to_store) {
+  for (std::uint32_t seed = 1; seed <= 100; ++seed) {
+    auto sys = test_system{plain_options()};
+    sys.add(R, 7);
+    sys.add(Q, 4);
+    ASSERT_EQ(sys.step({{{R, 7, {{1, 2}}}, {Q, 3, {{3}}}}, {}}), "S0{R#0<-1}");
+    (void)sys.step({{{R, 1, {}}}, {}});
+    sys.out(R, 2);
+    sys.queue_calls();
+    sys.shutdown(10s);
+    (void)sys.finish(Q, finish_reason::stop);
+    sys.report(0, 0, job_status::done);
+    (void)sys.step();
+    (void)sys.finish(R, finish_reason::stop);
+    (void)sys.step();
+    sys.run_shuffled(seed);
+    ASSERT_THAT(sys.heard(), Contains(::testing::HasSubstr("S1{R#1<-2}")))
+      << "seed " << seed;
+    ASSERT_THAT(sys.heard(), Not(Contains(::testing::HasSubstr("done ["))))
+      << "seed " << seed;
+    sys.report(1, 0, job_status::done);
+    sys.run_shuffled(seed);
+    ASSERT_THAT(sys.heard(), Contains(::testing::HasSubstr("done []")))
+      << "seed " << seed;
+  }
+}
+
 // A finish that comes after the shutdown does not wait for its deadline.
 TEST(Order, S13_a_finish_is_planned_in_time_whatever_timer_is_armed) {
   auto opts = plain_options();

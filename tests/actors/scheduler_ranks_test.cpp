@@ -8,6 +8,7 @@
 #include "tests/actors/short_forms.hpp"
 #include "tests/support/actor_fixture.hpp"
 #include "tests/support/listen.hpp"
+#include "tests/support/test_system.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -211,6 +212,40 @@ TEST_F(SchedulerRanks, AnExceptionOfTheCacheManagerIsADeath) {
   EXPECT_EQ(log.lost_caches, 1u);
   EXPECT_EQ(counters().host_slots, 8u) << "of the next one";
   EXPECT_EQ(counters().lost_caches, 1u);
+}
+
+// Its load is in no plan, so the ranks that are left know nothing of it.
+TEST(Ranks, S4_nobody_waits_for_a_load_that_ended_with_a_rank_before_its_step) {
+  auto sys = test::test_system{{test::with_ranks(2), {8, 8}}};
+  warm(sys, test::P, {{1, 2}}, 8);
+  sys.add(test::R, 9, {test::P, 8});
+  ASSERT_EQ(sys.lookup(test::R), 8);
+  sys.alloc(test::R, {{4, 5, 6}}, 8);
+  EXPECT_THAT(sys.reset(), ElementsAre(1u));
+  sys.kill_rank(1);
+  EXPECT_EQ(sys.step(), "-");
+  EXPECT_EQ(sys.counters().order_errors, 0u);
+  EXPECT_THAT(sys.jobs(), IsEmpty());
+}
+
+/// Answers nothing.
+cache_manager_actor::behavior_type
+mute_cache(cache_manager_actor::stateful_pointer<fake_state>) {
+  return test::listen<cache_manager_actor>();
+}
+
+TEST_F(SchedulerRanks, S13PlansAFinishOnceHoweverLongItsTurnTakesToCome) {
+  opts.device = device_kind::host;
+  uut = world.spawn(scheduler, scheduler_config{shape, opts, {}},
+                    world.spawn(mute_cache), engine);
+  tell(msg::add{1, {7, 4, 4, false, false, false, no_cap, 0, 0, {}}});
+  tell(msg::finish{2, {7, finish_reason::stop, 4, 0}});
+  tell(msg::get_stats{3}); // Waits for the cache manager.
+  for (auto i = 0; i < 3; ++i) {
+    world.pass(opts.idle_delay);
+    world.run();
+    EXPECT_EQ(test::state_of<scheduler_state>(uut).queue.size(), 1u);
+  }
 }
 
 TEST_F(SchedulerRanks, MayRegisterTheirMemoryAgain) {

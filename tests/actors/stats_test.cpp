@@ -9,10 +9,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <string>
 
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 namespace kvtide::test {
@@ -143,6 +146,33 @@ TEST(Stats, CountFailuresFlushesAndResets) {
   sys.done(1);
   EXPECT_EQ(sys.counters().quarantined_slots, 0u);
   EXPECT_EQ(sys.counters().failed_jobs, 1u);
+}
+
+TEST(Stats, CountAFlushOnceTheRanksAreToldOfIt) {
+  auto opts = plain_options();
+  opts.idle_delay = 5ms;
+  auto sys = test_system{opts};
+  run_to_the_end(sys);
+  sys.done(0);
+  sys.add(Q, 4);
+  sys.alloc(Q, {{2}}, 0); // The block of R's tail.
+  sys.pass(5ms);          // The tail is planned without a step.
+  EXPECT_THAT(sys.jobs(), ElementsAre(1u));
+  EXPECT_EQ(sys.counters().flushed_jobs, 0u);
+  EXPECT_EQ(sys.step(), "flush{1}");
+  EXPECT_EQ(sys.counters().flushed_jobs, 1u);
+}
+
+TEST(Stats, CountNoChunksOfALoadThatDidNotStart) {
+  auto sys = test_system{{with_ranks(2), {8, 8}}};
+  warm(sys, P, {{1, 2}}, 8);
+  sys.add(R, 9, {P, 8});
+  EXPECT_EQ(sys.lookup(R), 8);
+  sys.kill_rank(1);
+  sys.alloc(R, {{4, 5, 6}}, 8);
+  EXPECT_EQ(sys.counters().failed_jobs, 1u);
+  EXPECT_EQ(sys.counters().loaded_chunks, 0u);
+  EXPECT_EQ(sys.counters().pinned_slots, 0u);
 }
 
 TEST(Stats, CountSlidingBlocks) {

@@ -53,7 +53,7 @@ const auto wrong_calls = std::vector<wrong_call>{
    [](test_system& sys) {
      sys.raw_outputs({1, {{R, huge, 4}}});
    },
-   "outputs name a request that is not tracked, or a number"},
+   "outputs name a request that is not tracked or has"},
   {"finished_twice",
    [](test_system& sys) {
      sys.raw_finish({R, finish_reason::stop, 4, 4});
