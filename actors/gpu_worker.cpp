@@ -470,6 +470,7 @@ void gpu_worker_state::run(held_plan plan) {
 // -- helpers: jobs ------------------------------------------------------------
 
 void gpu_worker_state::share_out(std::vector<job> jobs, std::vector<job>& out) {
+  out.reserve(out.size() + jobs.size());
   for (auto& x : jobs) {
     if (core::writes_store(x.id, writer, writers))
       out.push_back(std::move(x));

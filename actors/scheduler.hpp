@@ -381,10 +381,10 @@ struct scheduler_state {
   msg::turn_id turn = 0;
   bool pumping = false;
 
-  /// Rows lie side by side: each step walks over them.
+  /// Rows lie side by side: each step walks over them. So do jobs.
   std::pmr::unsynchronized_pool_resource row_memory;
   tsl::robin_map<request_id, std::shared_ptr<request_row>> rows;
-  core::job_table jobs{1};
+  core::job_table jobs{1, &row_memory};
   core::reuse_watch watch;
   core::sliding_index sliding;
   std::vector<rank_seat> ranks;
@@ -398,8 +398,6 @@ struct scheduler_state {
   /// The rows of the step at hand; kept for their room.
   struct {
     using row = std::pair<const step_row*, request_row*>;
-    /// One per row; null if it is not tracked.
-    std::vector<request_row*> known;
     /// Those that begin, resume, or have new blocks.
     std::vector<row> changed;
     /// Those that may have something to store.

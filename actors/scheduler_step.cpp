@@ -10,6 +10,8 @@
 #include "messages/plan_bytes.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <string>
 #include <utility>
 
@@ -17,9 +19,20 @@ namespace kvtide {
 
 namespace {
 
+/// Fewer come too late, more are gone again before their turn.
+constexpr std::size_t rows_ahead = 16;
+
 bool has_token_counts(const step_row& row) {
   return is_token_count(row.computed) && is_token_count(row.scheduled)
       && is_token_count(row.known);
+}
+
+/// What a plan reads of a row beside its numbers.
+void prefetch_plan(const request_row& row) {
+  const auto* last = reinterpret_cast<const char*>(&row + 1);
+  for (const auto* at = reinterpret_cast<const char*>(&row.actor); at < last;
+       at += alignof(request_row))
+    __builtin_prefetch(at, 1);
 }
 
 /// What nearly every row is: nothing about it needs a closer look.
@@ -113,16 +126,25 @@ bool scheduler_state::is_named_again(request_id id, request_row& row) {
 /// The only work that is done for every running request: a few comparisons.
 /// R10: rows that are not usable are skipped.
 void scheduler_state::take_progress(const std::vector<step_row>& said) {
-  progress.known.resize(said.size());
   progress.changed.clear();
   progress.crossing.clear();
-  for (std::size_t i = 0; i < said.size(); ++i) {
-    progress.known[i] = find(said[i].request);
-    __builtin_prefetch(progress.known[i]); // Until it is looked at, it is here.
-  }
+  // Found ahead of time, so that they are here when they are looked at.
+  auto ahead = std::array<request_row*, rows_ahead>{};
+  const auto look_ahead = [&](std::size_t i) {
+    if (i >= said.size())
+      return;
+    auto* row = ahead[i % rows_ahead] = find(said[i].request);
+    if (row == nullptr)
+      return;
+    __builtin_prefetch(row, 1);
+    __builtin_prefetch(&row->jobs, 1);
+  };
+  for (std::size_t i = 0; i < rows_ahead; ++i)
+    look_ahead(i);
   for (std::size_t i = 0; i < said.size(); ++i) {
     const auto& row = said[i];
-    auto* known = progress.known[i];
+    auto* known = ahead[i % rows_ahead];
+    look_ahead(i + rows_ahead);
     const auto runs_on
       = known != nullptr && known->named_in != turn && goes_on(row, *known);
     if (!runs_on && !usable(row, known))
@@ -284,9 +306,14 @@ scheduler_state::find_flushes(const std::vector<request_id>& preempted) const {
 void scheduler_state::invite_all(step_phase& step,
                                  const std::vector<request_id>& preempted) {
   invite_refused(step);
-  for (const auto& [said, known] : progress.crossing)
+  const auto& crossing = progress.crossing;
+  for (std::size_t i = 0; i < crossing.size(); ++i) {
+    if (i + rows_ahead < crossing.size())
+      prefetch_plan(*crossing[i + rows_ahead].second);
+    const auto& [said, known] = crossing[i];
     if (!known->refused && crosses_boundary(*known))
       invite(step, said->request, *known);
+  }
   invite_finished(step);
   for (auto id : preempted)
     if (const auto& row = *find(id); !row.wish.ending || row.closed)

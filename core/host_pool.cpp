@@ -304,6 +304,8 @@ void host_pool::unpublish(slot_id slot, bool still_copying,
 
 host_pool::write host_pool::take_write(slot_id slot) {
   auto out = write{};
+  if (writes_.empty())
+    return out; // As long as nobody waits for it and nobody hears of it.
   const auto pos = writes_.find(slot);
   if (pos != writes_.end()) {
     out = std::move(pos.value());

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <memory_resource>
 #include <vector>
 
 namespace kvtide::core {
@@ -75,7 +76,10 @@ public:
     drained,
   };
 
-  explicit job_table(std::uint32_t ranks) : ranks_(ranks) {
+  /// @param memory where jobs are kept; outlives this. An assignment keeps it.
+  explicit job_table(std::uint32_t ranks, std::pmr::memory_resource* memory
+                                          = std::pmr::get_default_resource())
+    : jobs_(memory), ranks_(ranks) {
     // nop
   }
 
@@ -106,7 +110,7 @@ public:
   [[nodiscard]] job_id settled_below() const noexcept;
 
   /// Jobs in ascending order.
-  [[nodiscard]] const std::map<job_id, tracked_job>& all() const noexcept {
+  [[nodiscard]] const std::pmr::map<job_id, tracked_job>& all() const noexcept {
     return jobs_;
   }
 
@@ -121,7 +125,7 @@ public:
   }
 
 private:
-  std::map<job_id, tracked_job> jobs_;
+  std::pmr::map<job_id, tracked_job> jobs_;
   std::uint32_t ranks_ = 0;
   job_id next_id_ = 0;
   std::size_t running_ = 0;
