@@ -88,11 +88,8 @@ void rank::get_stats() {
   impl_->send(msg::get_rank_stats{});
 }
 
-std::uint64_t rank::make_event() {
-  auto made = impl_->events->create();
-  // With all events pending the compute counts as over only when it is: the
-  // caller has to complete some first.
-  return made.ok() ? made.value() : 0;
+result<std::uint64_t> rank::make_event() {
+  return impl_->events->create();
 }
 
 void rank::complete_event(std::uint64_t handle) {
