@@ -5,6 +5,7 @@
 /// and where scheduler policy, threads and detached actors are chosen.
 
 #include "actors/runtime_impl.hpp"
+#include "core/call_faults.hpp"
 #include "core/rules.hpp"
 #include "gpu/host_memory.hpp"
 #include "messages/all.hpp"
@@ -272,7 +273,11 @@ ticket_id runtime::shutdown(std::chrono::milliseconds deadline) {
 }
 
 ticket_id runtime::advance(nanoseconds_t now) {
-  impl_->now = std::max(impl_->now, now);
+  // A rank that is restarted begins where the others are.
+  const auto refused
+    = core::fault_of_advance(impl_->opts.device, impl_->now, now);
+  if (refused.code == ec::none)
+    impl_->now = now;
   return impl_->send(msg::advance{0, now});
 }
 

@@ -74,6 +74,10 @@ error fault_of_advance(device_kind device, nanoseconds_t now,
   if (target < now)
     return {ec::invalid_argument, "simulated time is " + std::to_string(now)
                                     + " ns already and does not go back"};
+  // Then all that never comes would be due, again and again.
+  if (target == never)
+    return {ec::invalid_argument, "simulated time does not go to `never`; the "
+                                  "last moment is the one before"};
   return {};
 }
 

@@ -81,7 +81,8 @@ public:
 
   /// Only with `device_kind::host_virtual`: moves simulated time to `now`.
   /// Answered by `call_done` after everything due by then was announced.
-  /// @param now Nanoseconds since the start; never smaller than before.
+  /// @param now Nanoseconds since the start, not below what it was before and
+  ///            below `never`.
   ticket_id advance(nanoseconds_t now);
 
   // -- what comes back --------------------------------------------------------

@@ -193,6 +193,23 @@ TEST_F(Runtime, StoresNothingBehindAnEventThatWasNeverMade) {
   EXPECT_EQ(rank->failed_jobs, 1u);
 }
 
+// At `never` the timers of a rank that has none would be due for ever.
+TEST_F(Runtime, MovesSimulatedTimeUpToTheLastMoment) {
+  uut.reset();
+  opts.device = device_kind::host_virtual;
+  uut.emplace(runtime::start(opts).value());
+  register_memory();
+  const auto ticket = uut->advance(never);
+  const auto failed = on_engine<call_failed>();
+  ASSERT_TRUE(failed);
+  EXPECT_EQ(failed->ticket, ticket);
+  EXPECT_EQ(failed->reason.code, ec::invalid_argument);
+  EXPECT_EQ(access::parts(*uut).now, 0) << "where a restarted rank begins";
+  uut->advance(never - 1);
+  ASSERT_TRUE(on_engine<call_done>());
+  EXPECT_EQ(access::parts(*uut).now, never - 1);
+}
+
 TEST_F(Runtime, RestartsARankWhoseWorkerDied) {
   register_memory();
   EXPECT_EQ(uut->restart_rank(0).code, ec::out_of_order) << "it lives";

@@ -107,6 +107,14 @@ TEST(CallFaults, OnlySimulatedTimeIsMovedAndOnlyForward) {
   EXPECT_EQ(fault_of_advance(device_kind::host, 5, 6).code, ec::unsupported);
 }
 
+TEST(CallFaults, SimulatedTimeEndsBeforeNever) {
+  constexpr auto simulated = device_kind::host_virtual;
+  EXPECT_EQ(fault_of_advance(simulated, 5, never - 1).code, ec::none);
+  const auto fault = fault_of_advance(simulated, 5, never);
+  EXPECT_EQ(fault.code, ec::invalid_argument);
+  EXPECT_THAT(fault.text, HasSubstr("does not go to `never`"));
+}
+
 TEST(CallFaults, SaysWhatTheCallerFoundOut) {
   EXPECT_EQ(bad_load(R, 4).code, ec::invalid_argument);
   EXPECT_THAT(bad_load(R, 4).text,
