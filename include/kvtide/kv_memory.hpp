@@ -65,6 +65,8 @@ struct kv_memory {
   std::vector<std::uint64_t> streams;
   /// For replicated layouts: this rank writes the stores of the jobs `id` with
   /// `id % writers == writer`; one writer of one rank is the usual case.
+  /// Ranks of one process with several `writers` share a host pool, so a rank
+  /// that registers again keeps to one writer or to several.
   std::uint32_t writer = 0;
   std::uint32_t writers = 1;
   /// Must equal `options::model_fingerprint`.
