@@ -443,13 +443,15 @@ void gpu_worker_state::run(held_plan plan) {
   begun = plan.step;
   ended = false;
   // A load cannot be waited for by its own step: it starts behind the flush.
-  const auto started = without(plan.flush, plan.loads);
+  auto started = without(plan.flush, plan.loads);
   if (checks)
     checks->begun(plan.step, started);
-  auto flush = config.rule->drop_same_step_load_flush ? started : plan.flush;
 #ifdef KVTIDE_FAULT_NO_FLUSH_WAIT
-  flush.clear();
+  started.clear();
+  plan.flush.clear();
 #endif
+  const auto& flush
+    = config.rule->drop_same_step_load_flush ? started : plan.flush;
   // S4: everything that somebody may wait for is handed over first.
   auto batch = std::exchange(deferred, {});
   share_out(std::move(plan.flushed_stores), batch);
@@ -461,7 +463,7 @@ void gpu_worker_state::run(held_plan plan) {
     not_awaited = std::max(skipped, std::optional{plan.loads.back().id});
   if (awaiting_fence)
     self->send(device, msg::make_fence{plan.step, flush, not_awaited});
-  submit(std::move(plan.loads), flush.empty() ? flush : started);
+  submit(std::move(plan.loads), std::move(started));
   if (!awaiting_fence)
     say_ready({});
   defer(std::move(plan.stores));
