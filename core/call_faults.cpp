@@ -49,12 +49,14 @@ error fault_of(const kv_memory& memory, rank_id rank,
                                     + memory.model_fingerprint
                                     + "', but options::model_fingerprint is '"
                                     + model_fingerprint + "'"};
-  if (memory.writers == 0 || memory.writer > memory.writers)
+  // Who never writes reads what others wrote: only replicas share a pool.
+  const auto only_reads = memory.writer == memory.writers && memory.writers > 1;
+  if (memory.writer >= memory.writers && !only_reads)
     return {ec::invalid_argument,
             "kv_memory::writer is " + std::to_string(memory.writer) + " of "
               + std::to_string(memory.writers)
-              + ": count from zero, or pass `writers` for a rank that never "
-                "writes"};
+              + ": count from zero, or with several pass `writers` for a rank "
+                "that never writes"};
   return {};
 }
 

@@ -247,6 +247,25 @@ TEST_F(Device, ReplicasOfOneProcessShareAPool) {
   EXPECT_EQ(other.at(8), 'y');
 }
 
+/// S4: it reports stores without copying.
+TEST_F(Device, AReplicaThatNeverWritesReadsWhatTheOthersStored) {
+  config.shared_pool = std::make_shared<gpu::host_pool_memory>();
+  gpu.memory.writers = 2;
+  start();
+  gpu.fill(1, 'x');
+  ask(msg::submit_jobs{{store(1, 0, 1, no_block)}, {}, {}});
+  tick(100);
+  rank_memory other;
+  other.memory.writers = 2;
+  other.memory.writer = 2;
+  const auto first = std::exchange(uut, world.spawn_device(config));
+  worker = world.spawn(fake_worker, &log);
+  ask(msg::register_memory{other.memory});
+  ask(msg::submit_jobs{{load(2, 0, 7, no_block)}, {}, {}});
+  tick(200);
+  EXPECT_EQ(other.at(7), 'x');
+}
+
 TEST_F(Device, RanksThatAreNoReplicasHavePoolsOfTheirOwn) {
   config.shared_pool = std::make_shared<gpu::host_pool_memory>();
   start();

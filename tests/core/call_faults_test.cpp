@@ -84,7 +84,8 @@ TEST(CallFaults, MemoryIsThatOfTheRankAndOfTheModel) {
   };
   check(memory(0, 0, 1), "kv_memory::rank is 0, but this is rank 1");
   check(memory(1, 0, 0), "kv_memory::writer is 0 of 0");
-  check(memory(1, 2, 1), "kv_memory::writer is 2 of 1");
+  check(memory(1, 3, 2), "kv_memory::writer is 3 of 2");
+  check(memory(1, 1, 1), "kv_memory::writer is 1 of 1");
   auto other = memory(1, 0, 1);
   other.model_fingerprint = "n";
   check(other, "is 'n', but options::model_fingerprint is 'm'");
