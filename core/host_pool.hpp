@@ -47,6 +47,7 @@ public:
 
   enum class presence : std::uint8_t { miss, pending, hit };
 
+  /// `rule` must outlive the pool; the constants of core/rules.hpp do.
   host_pool(const config& cfg, const rules& rule);
 
   host_pool(const host_pool&) = delete;
@@ -75,12 +76,6 @@ public:
   /// @pre `slot` came from `find` and the pool did not change since
   [[nodiscard]] const pool_entry& entry(slot_id slot) const noexcept {
     return entries_[slot];
-  }
-
-  /// Whether recency follows R12: one access per admission, and the place of a
-  /// key that becomes idle depends on its predecessor.
-  [[nodiscard]] bool recency_per_admission() const noexcept {
-    return recency_per_admission_;
   }
 
   // -- recency ----------------------------------------------------------------
@@ -204,9 +199,8 @@ private:
 
   void make_idle(slot_id slot);
 
-  bool leading_part_ = false;
+  const rules& rule_;
   bool notes_events_ = true;
-  bool recency_per_admission_ = false;
   std::uint32_t store_threshold_ = 1;
   std::vector<token_count> chunk_tokens_;
   entry_table entries_;
