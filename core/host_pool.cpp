@@ -108,6 +108,8 @@ void host_pool::expect(std::span<const store_offer> offers) {
   constexpr auto nothing = std::numeric_limits<std::uint64_t>::max();
   victims_.clear();
   order_->pick(absent - allocator_.free(), {nothing, {}}, victims_);
+  // The row is the slot itself: looking it up brings the place in the index
+  // from which it will be erased.
   for (const auto slot : victims_)
     if (const auto row = index_.find_by_digest(index_.digest_at(slot)))
       __builtin_prefetch(&parents_[*row]);

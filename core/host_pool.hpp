@@ -68,8 +68,8 @@ public:
   /// Looks without any effect.
   [[nodiscard]] std::optional<slot_id> find(const key_ref& key) const;
 
-  /// Looks up the chunks of a request from `first` on, one for each place in
-  /// `out`; `no_slot` for those that are absent. Faster than one by one.
+  /// As `find` for the chunks of a request from `first` on, one for each place
+  /// in `out`; `no_slot` for those that are absent.
   void find_many(const key_view& keys, std::size_t first,
                  std::span<slot_id> out) const;
 

@@ -13,7 +13,7 @@ namespace {
 constexpr auto absent = host_pool::no_slot;
 constexpr auto unknown = absent - 1;
 
-/// Chunks that a scan looks up at once.
+/// Chunks that a scan looks up before it goes on.
 constexpr auto ahead = std::size_t{16};
 
 std::size_t ceil_div(token_count tokens, token_count chunk_tokens) {
@@ -106,7 +106,7 @@ void hit_search::look_up(std::span<const key_view> keys, group_id group,
   }
 }
 
-/// Looks up some chunks at once: a scan will want most of them.
+/// Looks up some chunks ahead of a scan, which will want most of them.
 void hit_search::look_ahead(const search_input& in, group_id group,
                             chunk_range span) {
   auto& memo = memo_[group];

@@ -64,7 +64,8 @@ public:
   [[nodiscard]] std::optional<slot_id>
   slot_of(std::span<const key_view> keys, group_id group, std::size_t chunk);
 
-  /// Looks up all chunks from `first` on at once: faster than one by one.
+  /// As `slot_of` for all chunks from `first` on: what follows finds them in
+  /// the memo.
   /// @pre as for `slot_of`
   void look_up(std::span<const key_view> keys, group_id group,
                std::size_t first);
