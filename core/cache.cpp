@@ -121,7 +121,7 @@ pool_state cache::state() const {
 
 // -- helpers ------------------------------------------------------------------
 
-/// One access to a request's keys (SCHEMA 3, "Touch"). Uses what the last
+/// One access to a request's keys (C5). Uses what the last
 /// search or `begin` looked up.
 void cache::touch(std::span<const key_view> keys, token_count hit_tokens) {
   for (group_id group = 0; group < keys.size(); ++group) {

@@ -33,7 +33,7 @@ struct alignas(64) pool_entry {
   std::uint32_t holds = 0;
   /// Protected from eviction while this equals the pool's current mark.
   std::uint64_t mark = 0;
-  /// In the set of chunks that are being loaded (SCHEMA 4.2).
+  /// In the set of chunks that are being loaded (C4).
   bool loading = false;
   /// Index of the chunk in every request that has its key.
   std::uint32_t chunk = 0;

@@ -28,7 +28,7 @@
 namespace kvtide::core {
 
 /// Which chunks lie in which slots of the host pool, who needs them, and who
-/// goes first (SCHEMA 5). Moves no bytes. Deterministic; not thread-safe.
+/// goes first (C9). Moves no bytes. Deterministic; not thread-safe.
 class host_pool {
 public:
   struct config {
@@ -55,7 +55,7 @@ public:
 
   // -- looking ----------------------------------------------------------------
 
-  /// Counts as a use of the key (SCHEMA 5.6), not as an access.
+  /// Counts as a use of the key (C10), not as an access.
   [[nodiscard]] presence lookup_key(const chunk_key& key);
 
   /// Adds one to the use count of a request's key, as `lookup_key` does.

@@ -12,7 +12,7 @@
 
 namespace kvtide::core {
 
-/// Least recently used (SCHEMA 5.7). Only idle entries are in the list.
+/// Least recently used (C11). Only idle entries are in the list.
 class lru_list final : public eviction_order {
 public:
   /// `entries` must outlive the list.

@@ -135,7 +135,7 @@ std::optional<token_count> hit_search::fixed_point(const search_input& in,
   return now.deferred ? std::nullopt : std::optional{now.best};
 }
 
-/// One turn of the loop in SCHEMA 4.2, steps 1 to 10.
+/// One visit of the search (C4).
 /// @returns false if the whole search answers 0
 bool hit_search::visit(const search_input& in, group_id group, progress& now) {
   const auto& shape = shape_.groups[group];
