@@ -300,7 +300,7 @@ error runtime::restart_rank(rank_id id) {
                                     + std::to_string(impl_->ranks.size())};
   auto& seat = *impl_->ranks[id]->impl_;
   if (!impl_->serves())
-    return {ec::shutting_down, text::no_scheduler};
+    return core::no_scheduler();
   if (seat.is_taken())
     return {ec::out_of_order,
             "rank " + std::to_string(id)

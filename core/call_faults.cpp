@@ -108,4 +108,17 @@ error stopping_already() {
   return {ec::shutting_down, "the runtime is stopping already"};
 }
 
+error no_scheduler() {
+  return {ec::shutting_down,
+          "the scheduler is gone: no call is answered any more; destroy this "
+          "runtime and start another one"};
+}
+
+error no_worker() {
+  return {ec::rank_unavailable,
+          "the worker of this rank is gone and no step_ready comes from it any "
+          "more: wait for kv_unregistered, call runtime::restart_rank, then "
+          "register_kv"};
+}
+
 } // namespace kvtide::core

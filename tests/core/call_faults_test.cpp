@@ -124,6 +124,10 @@ TEST(CallFaults, SaysWhatTheCallerFoundOut) {
   EXPECT_THAT(unknown_promise(3).text, HasSubstr("promise 3 was used"));
   EXPECT_EQ(too_late_to_add().code, ec::shutting_down);
   EXPECT_EQ(stopping_already().code, ec::shutting_down);
+  EXPECT_EQ(no_scheduler().code, ec::shutting_down);
+  EXPECT_THAT(no_scheduler().text, HasSubstr("start another one"));
+  EXPECT_EQ(no_worker().code, ec::rank_unavailable);
+  EXPECT_THAT(no_worker().text, HasSubstr("call runtime::restart_rank"));
 }
 
 } // namespace
