@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include "core/eviction_policy.hpp"
+#include "core/eviction_order.hpp"
 #include "core/linked_keys.hpp"
 #include "core/slot_list.hpp"
 

@@ -7,8 +7,9 @@
 #include "kvtide/key.hpp"
 #include "kvtide/options.hpp"
 
-#include "core/eviction_policy.hpp"
+#include "core/eviction_order.hpp"
 #include "core/key_index.hpp"
+#include "core/pool_entry.hpp"
 #include "core/pool_state.hpp"
 #include "core/rules.hpp"
 #include "core/slot_allocator.hpp"
