@@ -119,7 +119,7 @@ private:
 /// Events on two ranks change nothing of each other: their order is of no
 /// consequence.
 bool independent(const choice& x, const choice& y) {
-  return x.place != y.place && x.place != center && y.place != center;
+  return x.rank != y.rank && x.rank != center && y.rank != center;
 }
 
 /// In a run that has seen `events`, `what` came some time after `from`. If all

@@ -81,7 +81,7 @@ void world::add_copies(choices& out) const {
 }
 
 void world::add_compute(choices& out) const {
-  // Two ranks that end the same step are seen by the engine: its place is the
+  // Two ranks that end the same step are seen by the engine: it is at the
   // center.
   for (rank_id r = 0; r < ranks_.size(); ++r)
     if (const auto& stream = ranks_[r].stream;
@@ -143,7 +143,7 @@ std::size_t world::choose(const choices& open) {
 void world::perform(const choice& what, std::size_t index) {
   performed_.push_back(what);
   for (auto x :
-       {static_cast<std::uint64_t>(what.kind), std::uint64_t{what.place},
+       {static_cast<std::uint64_t>(what.kind), std::uint64_t{what.rank},
         what.subject, std::uint64_t{what.row}})
     fingerprint_ = test::mix(fingerprint_, x);
   if (traced_)
@@ -152,14 +152,14 @@ void world::perform(const choice& what, std::size_t index) {
     case choice_kind::actor:
       return step_actor(index);
     case choice_kind::copy_end:
-      return ranks_[what.place].desk->end(what.subject);
+      return ranks_[what.rank].desk->end(what.subject);
     case choice_kind::copy_start:
-      return ranks_[what.place].desk->start(what.subject);
+      return ranks_[what.rank].desk->start(what.subject);
     case choice_kind::copy_failure:
       ++failures_;
-      return ranks_[what.place].desk->fail(what.subject, what.row);
+      return ranks_[what.rank].desk->fail(what.subject, what.row);
     case choice_kind::compute_start:
-      return start_compute(what.place);
+      return start_compute(what.rank);
     case choice_kind::compute_end:
       return end_compute(static_cast<rank_id>(what.subject));
     case choice_kind::outputs:
@@ -200,7 +200,7 @@ bool world::plain_step() {
 // -- names --------------------------------------------------------------------
 
 std::string world::text_of(const choice& what, std::size_t index) const {
-  const auto rank = "rank " + std::to_string(what.place) + ": ";
+  const auto rank = "rank " + std::to_string(what.rank) + ": ";
   const auto id = std::to_string(what.subject);
   switch (what.kind) {
     case choice_kind::actor: {
