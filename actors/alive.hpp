@@ -15,17 +15,4 @@ template <class Handle>
   return ptr != nullptr && !ptr->getf(caf::abstract_actor::is_cleaned_up_flag);
 }
 
-/// What the host process is told instead.
-namespace text {
-
-inline constexpr auto no_scheduler
-  = "the scheduler is gone: no call is answered any more; destroy this runtime "
-    "and start another one";
-
-inline constexpr auto no_worker
-  = "the worker of this rank is gone and no step_ready comes from it any more: "
-    "wait for kv_unregistered, call runtime::restart_rank, then register_kv";
-
-} // namespace text
-
 } // namespace kvtide

@@ -188,14 +188,21 @@ error device_state::open(const kv_memory& memory) {
   // Only replicas may share: other ranks' chunks have the same slots and other
   // bytes.
   const auto replica = memory.writers > 1 && config.shared_pool != nullptr;
-  if (replica)
-    pool_memory = config.shared_pool;
-  auto opened = pool_memory->open(shape.value(), memory, config.host_bytes);
+  const auto& chosen = replica ? config.shared_pool : own_pool;
+  if (pool_memory && pool_memory != chosen)
+    return {ec::invalid_argument,
+            std::string{"kv_memory::writers was "}
+              + (replica ? "one" : "above one") + " before and is now "
+              + std::to_string(memory.writers)
+              + ", which is another host pool: register as before, or start a "
+                "new runtime"};
+  auto opened = chosen->open(shape.value(), memory, config.host_bytes);
   if (!opened)
     return opened.failure();
   auto made = make_engine();
   if (!made)
     return made.failure();
+  pool_memory = chosen;
   geometry.emplace(std::move(shape).value());
   pool = opened.value();
   engine = std::move(made).value();
@@ -254,7 +261,6 @@ device(device_actor::stateful_pointer<device_state> self,
        device_config config) {
   auto& st = self->state;
   st.self = self;
-  st.pool_memory = std::make_shared<gpu::host_pool_memory>();
   st.config = std::move(config);
   st.order = make_order_log(
     "device of rank " + std::to_string(st.config.rank), st.config.order_checks,

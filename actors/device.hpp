@@ -53,8 +53,8 @@ struct device_config {
   /// What the compute events of a step name; `device_kind::host` only.
   std::shared_ptr<gpu::host_event_table> events;
 
-  /// Shared by the ranks of one process that hold replicas. Without it the
-  /// device has a pool of its own.
+  /// Shared by the ranks of one process that hold replicas. Without it, or with
+  /// one writer, the device has a pool of its own.
   std::shared_ptr<gpu::host_pool_memory> shared_pool;
 
   /// Simulated time at the start.
@@ -160,6 +160,10 @@ struct device_state {
   std::shared_ptr<std::atomic<bool>> waking
     = std::make_shared<std::atomic<bool>>(false);
 
+  std::shared_ptr<gpu::host_pool_memory> own_pool
+    = std::make_shared<gpu::host_pool_memory>();
+  /// `own_pool` or the shared one, as the first registration that succeeded
+  /// chose: the scheduler's book says what lies in it.
   std::shared_ptr<gpu::host_pool_memory> pool_memory;
   gpu::slot_pool pool;
   /// Set while memory is registered.

@@ -2,7 +2,6 @@
 
 #include "actors/gpu_worker.hpp"
 
-#include "actors/alive.hpp"
 #include "actors/log.hpp"
 #include "actors/order_checks.hpp"
 #include "core/call_faults.hpp"
@@ -114,7 +113,7 @@ void gpu_worker_state::register_kv(const msg::register_kv& req) {
       {ec::out_of_order, "memory is registered already: call unregister_kv and "
                          "await its answer"});
   if (scheduler_gone)
-    return refuse_registration({ec::shutting_down, text::no_scheduler});
+    return refuse_registration(core::no_scheduler());
   if (auto fault = core::fault_of(kv, config.rank, config.model_fingerprint);
       fault.code != ec::none)
     return refuse_registration(std::move(fault));
@@ -126,9 +125,9 @@ void gpu_worker_state::register_kv(const msg::register_kv& req) {
 
 void gpu_worker_state::unregister_kv() {
   if (memory != memory_state::registered)
-    return tell_rank(ec::out_of_order,
-                     "no memory is registered: call register_kv and await its "
-                     "answer first");
+    return tell_rank({ec::out_of_order,
+                      "no memory is registered: call register_kv and await its "
+                      "answer first"});
   if (checks)
     checks->leaving();
   // Content that is computed but not stored yet would be lost, and its jobs
@@ -149,31 +148,32 @@ void gpu_worker_state::unregister_kv() {
 
 void gpu_worker_state::await_step(const msg::await_step& req) {
   if (scheduler_gone)
-    return tell_rank(ec::shutting_down, text::no_scheduler);
+    return tell_rank(core::no_scheduler());
   if (req.plan.empty() && config.delivery == plan_delivery::by_engine)
-    return tell_rank(ec::invalid_argument,
-                     "begin_step(" + std::to_string(req.step)
-                       + ") came without a plan: with plan_delivery::by_engine "
-                         "pass step_plan::bytes");
+    return tell_rank(
+      {ec::invalid_argument,
+       "begin_step(" + std::to_string(req.step)
+         + ") came without a plan: with plan_delivery::by_engine "
+           "pass step_plan::bytes"});
   // Without a plan the engine relies on the scheduler's, which leads to
   // `step_ready` by itself.
   if (req.plan.empty())
     return;
   auto decoded = decode_plan(self->system(), req.plan);
   if (!decoded)
-    return tell_rank(decoded.failure().code, decoded.failure().text);
+    return tell_rank(decoded.failure());
   const auto& plan = decoded.value();
   if (plan.begin.step != req.step)
-    return tell_rank(ec::invalid_argument, "begin_step("
-                                             + std::to_string(req.step)
-                                             + ") came with the plan of step "
-                                             + std::to_string(plan.begin.step));
+    return tell_rank(
+      {ec::invalid_argument, "begin_step(" + std::to_string(req.step)
+                               + ") came with the plan of step "
+                               + std::to_string(plan.begin.step)});
   if (!in_order(plan.begin)) {
     const auto text = "begin_step(" + std::to_string(req.step)
                     + ") is not the next one: pass every plan once, in order";
     note_plan(core::order_rule::call, "a rank passed a plan out of order",
               req.step);
-    return tell_rank(ec::out_of_order, text);
+    return tell_rank({ec::out_of_order, text});
   }
   take(plan.begin);
   take(plan.stores);
@@ -185,7 +185,7 @@ void gpu_worker_state::end_step(const msg::end_step& req) {
     const auto text = "end_step(" + std::to_string(req.step)
                     + ") must follow step_ready of the same step, once";
     note_plan(core::order_rule::call, "end_step came out of order", req.step);
-    return tell_rank(ec::out_of_order, text);
+    return tell_rank({ec::out_of_order, text});
   }
   ended = true;
   computed = req.step;
@@ -309,7 +309,7 @@ void gpu_worker_state::device_down() {
   else if (memory == memory_state::unregistering)
     memory_unregistered();
   else
-    tell_rank(ec::device_failure, "the device is gone");
+    tell_rank({ec::device_failure, "the device is gone"});
   if (awaiting_fence)
     say_ready({});
   if (target) {
@@ -325,7 +325,7 @@ void gpu_worker_state::scheduler_down() {
   deferred.clear();
   held.clear();
   early.clear();
-  tell_rank(ec::shutting_down, text::no_scheduler);
+  tell_rank(core::no_scheduler());
   quit_if_over();
 }
 
@@ -443,13 +443,15 @@ void gpu_worker_state::run(held_plan plan) {
   begun = plan.step;
   ended = false;
   // A load cannot be waited for by its own step: it starts behind the flush.
-  const auto started = without(plan.flush, plan.loads);
+  auto started = without(plan.flush, plan.loads);
   if (checks)
     checks->begun(plan.step, started);
-  auto flush = config.rule->drop_same_step_load_flush ? started : plan.flush;
 #ifdef KVTIDE_FAULT_NO_FLUSH_WAIT
-  flush.clear();
+  started.clear();
+  plan.flush.clear();
 #endif
+  const auto& flush
+    = config.rule->drop_same_step_load_flush ? started : plan.flush;
   // S4: everything that somebody may wait for is handed over first.
   auto batch = std::exchange(deferred, {});
   share_out(std::move(plan.flushed_stores), batch);
@@ -461,7 +463,7 @@ void gpu_worker_state::run(held_plan plan) {
     not_awaited = std::max(skipped, std::optional{plan.loads.back().id});
   if (awaiting_fence)
     self->send(device, msg::make_fence{plan.step, flush, not_awaited});
-  submit(std::move(plan.loads), flush.empty() ? flush : started);
+  submit(std::move(plan.loads), std::move(started));
   if (!awaiting_fence)
     say_ready({});
   defer(std::move(plan.stores));
@@ -618,8 +620,8 @@ void gpu_worker_state::note_plan(core::order_rule rule, std::string_view kind,
                  + (ended ? ", ended" : ", not ended"));
 }
 
-void gpu_worker_state::tell_rank(ec code, std::string text) {
-  self->send(rank_side, rank_failed{config.rank, {code, std::move(text)}});
+void gpu_worker_state::tell_rank(error reason) {
+  self->send(rank_side, rank_failed{config.rank, std::move(reason)});
 }
 
 void gpu_worker_state::refuse_registration(error reason) {

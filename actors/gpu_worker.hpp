@@ -214,7 +214,7 @@ struct gpu_worker_state {
   /// A plan, or stores, that cannot come now.
   void note_plan(core::order_rule rule, std::string_view kind, step_id step);
 
-  void tell_rank(ec code, std::string text);
+  void tell_rank(error reason);
 
   void refuse_registration(error reason);
 

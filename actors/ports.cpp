@@ -2,7 +2,7 @@
 
 #include "actors/ports.hpp"
 
-#include "actors/alive.hpp"
+#include "core/call_faults.hpp"
 
 #include <utility>
 
@@ -12,7 +12,7 @@ engine_port_actor::behavior_type
 engine_port(engine_port_actor::stateful_pointer<engine_port_state> self,
             std::shared_ptr<engine_queue> queue) {
   self->set_down_handler([queue](caf::down_msg&) {
-    queue->push(runtime_lost{{ec::shutting_down, text::no_scheduler}});
+    queue->push(runtime_lost{core::no_scheduler()});
   });
   return {
     [queue](lookup_answer& x) { queue->push(std::move(x)); },
@@ -46,7 +46,7 @@ void rank_port_state::watch(const msg::watch_rank& x) {
 void rank_port_state::on_down(const caf::actor_addr& who) {
   if (worker == who) {
     worker = nullptr;
-    queue->push(rank_failed{rank, {ec::rank_unavailable, text::no_worker}});
+    queue->push(rank_failed{rank, core::no_worker()});
   } else if (device == who) {
     device = nullptr;
   } else {

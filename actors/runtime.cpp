@@ -5,6 +5,7 @@
 /// and where scheduler policy, threads and detached actors are chosen.
 
 #include "actors/runtime_impl.hpp"
+#include "core/call_faults.hpp"
 #include "core/rules.hpp"
 #include "gpu/host_memory.hpp"
 #include "messages/all.hpp"
@@ -88,11 +89,8 @@ void rank::get_stats() {
   impl_->send(msg::get_rank_stats{});
 }
 
-std::uint64_t rank::make_event() {
-  auto made = impl_->events->create();
-  // With all events pending the compute counts as over only when it is: the
-  // caller has to complete some first.
-  return made.ok() ? made.value() : 0;
+result<std::uint64_t> rank::make_event() {
+  return impl_->events->create();
 }
 
 void rank::complete_event(std::uint64_t handle) {
@@ -275,7 +273,11 @@ ticket_id runtime::shutdown(std::chrono::milliseconds deadline) {
 }
 
 ticket_id runtime::advance(nanoseconds_t now) {
-  impl_->now = std::max(impl_->now, now);
+  // A rank that is restarted begins where the others are.
+  const auto refused
+    = core::fault_of_advance(impl_->opts.device, impl_->now, now);
+  if (refused.code == ec::none)
+    impl_->now = now;
   return impl_->send(msg::advance{0, now});
 }
 
@@ -298,7 +300,7 @@ error runtime::restart_rank(rank_id id) {
                                     + std::to_string(impl_->ranks.size())};
   auto& seat = *impl_->ranks[id]->impl_;
   if (!impl_->serves())
-    return {ec::shutting_down, text::no_scheduler};
+    return core::no_scheduler();
   if (seat.is_taken())
     return {ec::out_of_order,
             "rank " + std::to_string(id)

@@ -15,6 +15,7 @@
 #include "actors/no_cache.hpp"
 #include "actors/ports.hpp"
 #include "actors/scheduler.hpp"
+#include "core/call_faults.hpp"
 #include "core/layout.hpp"
 #include "gpu/host_event.hpp"
 #include "gpu/host_pool_memory.hpp"
@@ -39,7 +40,7 @@ struct rank::impl {
     else if (is_alive(worker))
       caf::anon_send(worker, std::move(message));
     else
-      queue->push(rank_failed{id, {ec::rank_unavailable, text::no_worker}});
+      queue->push(rank_failed{id, core::no_worker()});
   }
 
   /// Nobody takes its place: it serves, or its copies still run.
@@ -72,8 +73,7 @@ struct runtime::impl {
     else if (is_alive(scheduler))
       caf::anon_send(scheduler, std::move(message));
     else
-      queue->push(
-        call_failed{last_ticket, 0, {ec::shutting_down, text::no_scheduler}});
+      queue->push(call_failed{last_ticket, 0, core::no_scheduler()});
     return last_ticket;
   }
 

@@ -2,7 +2,7 @@
 
 #include "core/arc_lists.hpp"
 
-#include "core/lru_list.hpp"
+#include "core/pool_entry.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 
 #pragma once
 
-#include "core/eviction_policy.hpp"
+#include "core/eviction_order.hpp"
 #include "core/linked_keys.hpp"
 #include "core/slot_list.hpp"
 
@@ -13,7 +13,7 @@
 
 namespace kvtide::core {
 
-/// Adaptive replacement cache (SCHEMA 5.8): T1 has entries that were accessed
+/// Adaptive replacement cache (C12): T1 has entries that were accessed
 /// once, T2 those accessed again, both whatever their count is; B1 and B2
 /// remember keys that were evicted from them.
 class arc_lists final : public eviction_order {

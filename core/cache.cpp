@@ -47,7 +47,7 @@ search_answer cache::search(const search_query& query) {
     out.tokens = search_.run(in);
   }
   out.end_tokens = query.local + out.tokens.value_or(0);
-  if (!pool_.recency_per_admission() || (query.touch && out.tokens)) {
+  if (!rule_.recency_per_admission || (query.touch && out.tokens)) {
     touch(query.keys, out.end_tokens);
     out.touched = true;
   }
@@ -66,7 +66,7 @@ cache::prepare_stores(std::span<const store_offer> offers) {
         offers.subspan(i, std::min(expected_at_once, offers.size() - i)));
     const auto& offer = offers[i];
     out.push_back(pool_.prepare_store(offer));
-    if (!pool_.recency_per_admission() && !out.back().accepted.empty()
+    if (!rule_.recency_per_admission && !out.back().accepted.empty()
         && !offer.keys.empty()) {
       search_.begin(offer.keys);
       touch(offer.keys, offer.hit_tokens);
@@ -96,7 +96,7 @@ bool cache::release_promise(promise_id promise) {
 }
 
 void cache::move_to_newest(std::span<const key_view> keys) {
-  if (!pool_.recency_per_admission())
+  if (!rule_.recency_per_admission)
     return;
   for (const auto& view : keys)
     for (auto at = view.size(); at > 0; --at)
@@ -121,7 +121,7 @@ pool_state cache::state() const {
 
 // -- helpers ------------------------------------------------------------------
 
-/// One access to a request's keys (SCHEMA 3, "Touch"). Uses what the last
+/// One access to a request's keys (C5). Uses what the last
 /// search or `begin` looked up.
 void cache::touch(std::span<const key_view> keys, token_count hit_tokens) {
   for (group_id group = 0; group < keys.size(); ++group) {

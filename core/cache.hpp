@@ -76,10 +76,10 @@ public:
 
   // -- the calls of the scheduler ---------------------------------------------
 
-  /// SCHEMA 4.2, steps 3 to 7.
+  /// Searches, accesses and holds (C3, C4, R11, R12).
   [[nodiscard]] search_answer search(const search_query& query);
 
-  /// SCHEMA 4.5, step 5, for the offers of one step in their order. Answers one
+  /// Asks the pool for the offers of one step in their order (C8). Answers one
   /// grant per offer.
   [[nodiscard]] std::vector<store_grant>
   prepare_stores(std::span<const store_offer> offers);

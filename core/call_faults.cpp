@@ -49,12 +49,14 @@ error fault_of(const kv_memory& memory, rank_id rank,
                                     + memory.model_fingerprint
                                     + "', but options::model_fingerprint is '"
                                     + model_fingerprint + "'"};
-  if (memory.writers == 0 || memory.writer > memory.writers)
+  // Who never writes reads what others wrote: only replicas share a pool.
+  const auto only_reads = memory.writer == memory.writers && memory.writers > 1;
+  if (memory.writer >= memory.writers && !only_reads)
     return {ec::invalid_argument,
             "kv_memory::writer is " + std::to_string(memory.writer) + " of "
               + std::to_string(memory.writers)
-              + ": count from zero, or pass `writers` for a rank that never "
-                "writes"};
+              + ": count from zero, or with several pass `writers` for a rank "
+                "that never writes"};
   return {};
 }
 
@@ -74,6 +76,10 @@ error fault_of_advance(device_kind device, nanoseconds_t now,
   if (target < now)
     return {ec::invalid_argument, "simulated time is " + std::to_string(now)
                                     + " ns already and does not go back"};
+  // Then all that never comes would be due, again and again.
+  if (target == never)
+    return {ec::invalid_argument, "simulated time does not go to `never`; the "
+                                  "last moment is the one before"};
   return {};
 }
 
@@ -100,6 +106,19 @@ error too_late_to_add() {
 
 error stopping_already() {
   return {ec::shutting_down, "the runtime is stopping already"};
+}
+
+error no_scheduler() {
+  return {ec::shutting_down,
+          "the scheduler is gone: no call is answered any more; destroy this "
+          "runtime and start another one"};
+}
+
+error no_worker() {
+  return {ec::rank_unavailable,
+          "the worker of this rank is gone and no step_ready comes from it any "
+          "more: wait for kv_unregistered, call runtime::restart_rank, then "
+          "register_kv"};
 }
 
 } // namespace kvtide::core

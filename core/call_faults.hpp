@@ -51,4 +51,8 @@ namespace kvtide::core {
 /// No second `shutdown`.
 [[nodiscard]] error stopping_already();
 
+/// Who would take the call has died.
+[[nodiscard]] error no_scheduler();
+[[nodiscard]] error no_worker();
+
 } // namespace kvtide::core

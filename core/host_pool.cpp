@@ -40,8 +40,7 @@ std::uint64_t parent_digest_of(const store_offer& offer,
 } // namespace
 
 host_pool::host_pool(const config& cfg, const rules& rule)
-  : leading_part_(rule.store_leading_part), notes_events_(cfg.events),
-    recency_per_admission_(rule.recency_per_admission),
+  : rule_(rule), notes_events_(cfg.events),
     store_threshold_(cfg.store_threshold), chunk_tokens_(cfg.chunk_tokens),
     index_(entries_), allocator_(cfg.slots) {
   if (cfg.policy == eviction_policy::arc)
@@ -109,6 +108,8 @@ void host_pool::expect(std::span<const store_offer> offers) {
   constexpr auto nothing = std::numeric_limits<std::uint64_t>::max();
   victims_.clear();
   order_->pick(absent - allocator_.free(), {nothing, {}}, victims_);
+  // The row is the slot itself: looking it up brings the place in the index
+  // from which it will be erased.
   for (const auto slot : victims_)
     if (const auto row = index_.find_by_digest(index_.digest_at(slot)))
       __builtin_prefetch(&parents_[*row]);
@@ -140,7 +141,7 @@ store_grant host_pool::prepare_store(const store_offer& offer) {
   auto& [wanted, pending] = sorted_;
   if (wanted.size() > allocator_.free()) {
     auto keep = protection{mark_, {}};
-    if (leading_part_) // R5
+    if (rule_.store_leading_part) // R5
       keep.keys = offer.keys;
     victims_.clear();
     order_->pick(wanted.size() - allocator_.free(), keep, victims_);
@@ -193,7 +194,7 @@ void host_pool::sort(const store_offer& offer) {
 token_count host_pool::shrink_to(const store_offer& offer, std::size_t room,
                                  std::vector<std::uint32_t>& wanted) const {
   assert(room < wanted.size());
-  if (!leading_part_) { // R5
+  if (!rule_.store_leading_part) { // R5
     wanted.clear();
     return 0;
   }
@@ -450,11 +451,11 @@ bool host_pool::unpin(slot_id slot) {
 
 void host_pool::make_idle(slot_id slot) {
   ++idle_;
-  if (!recency_per_admission_) {
+  if (!rule_.recency_per_admission) { // R12
     order_->became_idle(slot);
     return;
   }
-  auto newer = std::optional<slot_id>{}; // R12
+  auto newer = std::optional<slot_id>{};
   if (parents_[slot] != 0)
     newer = index_.find_by_digest(parents_[slot]);
   if (newer && entries_[*newer].count != pool_entry::idle)

@@ -7,8 +7,9 @@
 #include "kvtide/key.hpp"
 #include "kvtide/options.hpp"
 
-#include "core/eviction_policy.hpp"
+#include "core/eviction_order.hpp"
 #include "core/key_index.hpp"
+#include "core/pool_entry.hpp"
 #include "core/pool_state.hpp"
 #include "core/rules.hpp"
 #include "core/slot_allocator.hpp"
@@ -28,7 +29,7 @@
 namespace kvtide::core {
 
 /// Which chunks lie in which slots of the host pool, who needs them, and who
-/// goes first (SCHEMA 5). Moves no bytes. Deterministic; not thread-safe.
+/// goes first (C9). Moves no bytes. Deterministic; not thread-safe.
 class host_pool {
 public:
   struct config {
@@ -47,6 +48,7 @@ public:
 
   enum class presence : std::uint8_t { miss, pending, hit };
 
+  /// `rule` must outlive the pool; the constants of core/rules.hpp do.
   host_pool(const config& cfg, const rules& rule);
 
   host_pool(const host_pool&) = delete;
@@ -54,7 +56,7 @@ public:
 
   // -- looking ----------------------------------------------------------------
 
-  /// Counts as a use of the key (SCHEMA 5.6), not as an access.
+  /// Counts as a use of the key (C10), not as an access.
   [[nodiscard]] presence lookup_key(const chunk_key& key);
 
   /// Adds one to the use count of a request's key, as `lookup_key` does.
@@ -67,20 +69,14 @@ public:
   /// Looks without any effect.
   [[nodiscard]] std::optional<slot_id> find(const key_ref& key) const;
 
-  /// Looks up the chunks of a request from `first` on, one for each place in
-  /// `out`; `no_slot` for those that are absent. Faster than one by one.
+  /// As `find` for the chunks of a request from `first` on, one for each place
+  /// in `out`; `no_slot` for those that are absent.
   void find_many(const key_view& keys, std::size_t first,
                  std::span<slot_id> out) const;
 
   /// @pre `slot` came from `find` and the pool did not change since
   [[nodiscard]] const pool_entry& entry(slot_id slot) const noexcept {
     return entries_[slot];
-  }
-
-  /// Whether recency follows R12: one access per admission, and the place of a
-  /// key that becomes idle depends on its predecessor.
-  [[nodiscard]] bool recency_per_admission() const noexcept {
-    return recency_per_admission_;
   }
 
   // -- recency ----------------------------------------------------------------
@@ -204,9 +200,8 @@ private:
 
   void make_idle(slot_id slot);
 
-  bool leading_part_ = false;
+  const rules& rule_;
   bool notes_events_ = true;
-  bool recency_per_admission_ = false;
   std::uint32_t store_threshold_ = 1;
   std::vector<token_count> chunk_tokens_;
   entry_table entries_;

@@ -2,6 +2,8 @@
 
 #include "core/layout.hpp"
 
+#include "core/round_up.hpp"
+
 #include <xxhash.h>
 
 #include <algorithm>
@@ -79,8 +81,7 @@ group_layout describe(const options& opts, const group_options& group) {
   out.hashes_per_chunk
     = static_cast<std::size_t>(out.chunk_tokens / opts.tokens_per_hash);
   out.window_tokens = group.sliding_window_tokens;
-  out.window_chunks = static_cast<std::size_t>(
-    (out.window_tokens + out.chunk_tokens - 1) / out.chunk_tokens);
+  out.window_chunks = units_for(out.window_tokens, out.chunk_tokens);
   out.draft = group.draft;
   return out;
 }

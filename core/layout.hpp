@@ -12,7 +12,7 @@
 
 namespace kvtide::core {
 
-/// What follows from the options of one group (SCHEMA 2).
+/// What follows from the options of one group (C1).
 struct group_layout {
   token_count block_tokens = 0;
   /// Tokens per chunk.
@@ -40,7 +40,7 @@ struct layout {
   std::size_t blocks_per_chunk = 0;
   token_count hash_tokens = 0;
   /// Full attention groups in configured order, then sliding groups from wide
-  /// to narrow (SCHEMA 2).
+  /// to narrow (C1).
   std::vector<group_id> search_order;
   bool any_sliding = false;
   /// Part of every key.

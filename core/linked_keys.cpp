@@ -27,11 +27,9 @@ std::uint32_t& linked_keys::push_newest(const chunk_key& key) {
   return nodes_[row].number;
 }
 
-bool linked_keys::erase(const chunk_key& key) {
-  const auto row = index_.find(key);
-  if (row)
+void linked_keys::erase(const chunk_key& key) {
+  if (const auto row = index_.find(key))
     drop(*row);
-  return row.has_value();
 }
 
 void linked_keys::shorten(std::size_t size) {

@@ -38,8 +38,7 @@ public:
   std::uint32_t& push_newest(const chunk_key& key);
 
   /// Ignores keys that are absent.
-  /// @returns whether the key was there
-  bool erase(const chunk_key& key);
+  void erase(const chunk_key& key);
 
   /// Drops the oldest keys until at most `size` are left.
   void shorten(std::size_t size);

@@ -2,19 +2,13 @@
 
 #include "core/load_plan.hpp"
 
+#include "core/round_up.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <utility>
 
 namespace kvtide::core {
-
-namespace {
-
-std::size_t divide_up(token_count x, token_count y) noexcept {
-  return static_cast<std::size_t>((x + y - 1) / y);
-}
-
-} // namespace
 
 std::vector<job_row>
 plan_load(const layout& shape, std::span<const key_view> keys,
@@ -25,7 +19,7 @@ plan_load(const layout& shape, std::span<const key_view> keys,
   for (group_id g = 0; g < shape.groups.size(); ++g) {
     const auto& group = shape.groups[g];
     const auto count
-      = std::min(divide_up(total, group.block_tokens), blocks[g].size());
+      = std::min(units_for(total, group.block_tokens), blocks[g].size());
     auto first = std::size_t{0};
     while (first < count && (blocks[g][first] == no_block || hashed[g][first]))
       ++first;

@@ -14,8 +14,8 @@
 
 namespace kvtide::core {
 
-/// Which chunks a load reads so that `total` tokens are there (SCHEMA 4.3,
-/// items 2 to 4). Slots are not known yet.
+/// Which chunks a load reads so that `total` tokens are there (C6). Slots are
+/// not known yet.
 /// @param keys one per group
 /// @param blocks one table per group
 /// @param hashed a mark for each block: it has its content already

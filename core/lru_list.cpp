@@ -4,15 +4,6 @@
 
 namespace kvtide::core {
 
-std::vector<chunk_key> keys_of(const slot_list& list,
-                               const entry_table& entries) {
-  auto out = std::vector<chunk_key>{};
-  out.reserve(list.size());
-  for (auto at = list.oldest(); at != slot_list::none; at = list.newer(at))
-    out.push_back(entries[at].key);
-  return out;
-}
-
 void lru_list::inserted(slot_id) {
   // Not idle, so not in the list.
 }

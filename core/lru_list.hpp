@@ -2,7 +2,8 @@
 
 #pragma once
 
-#include "core/eviction_policy.hpp"
+#include "core/eviction_order.hpp"
+#include "core/pool_entry.hpp"
 #include "core/slot_list.hpp"
 
 #include <cstddef>
@@ -12,7 +13,7 @@
 
 namespace kvtide::core {
 
-/// Least recently used (SCHEMA 5.7). Only idle entries are in the list.
+/// Least recently used (C11). Only idle entries are in the list.
 class lru_list final : public eviction_order {
 public:
   /// `entries` must outlive the list.
@@ -38,9 +39,5 @@ private:
   const entry_table& entries_;
   slot_list idle_;
 };
-
-/// The keys of a list from the oldest to the newest.
-[[nodiscard]] std::vector<chunk_key> keys_of(const slot_list& list,
-                                             const entry_table& entries);
 
 } // namespace kvtide::core

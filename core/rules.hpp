@@ -2,8 +2,9 @@
 
 /// @file
 /// The rule sets: what differs between the recorded behaviour of comparable
-/// engines and ours, as one constant struct each. Every field is read in one
-/// place. R-numbers: docs/rules.md.
+/// engines and ours, as one constant struct each. A field is read where its
+/// rule decides something; docs/rules.md names these places by the numbers
+/// below.
 
 #pragma once
 

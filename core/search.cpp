@@ -2,6 +2,8 @@
 
 #include "core/search.hpp"
 
+#include "core/round_up.hpp"
+
 #include <algorithm>
 #include <cassert>
 
@@ -13,12 +15,8 @@ namespace {
 constexpr auto absent = host_pool::no_slot;
 constexpr auto unknown = absent - 1;
 
-/// Chunks that a scan looks up at once.
+/// Chunks that a scan looks up before it goes on.
 constexpr auto ahead = std::size_t{16};
-
-std::size_t ceil_div(token_count tokens, token_count chunk_tokens) {
-  return static_cast<std::size_t>((tokens + chunk_tokens - 1) / chunk_tokens);
-}
 
 std::size_t floor_div(token_count tokens, token_count chunk_tokens) {
   return static_cast<std::size_t>(tokens / chunk_tokens);
@@ -84,7 +82,7 @@ chunk_range hit_search::reads(const search_input& in, group_id group,
   if (first >= end)
     return {};
   return {floor_div(first, shape.chunk_tokens),
-          std::min(ceil_div(end, shape.chunk_tokens), in.keys[group].size())};
+          std::min(units_for(end, shape.chunk_tokens), in.keys[group].size())};
 }
 
 std::optional<slot_id> hit_search::slot_of(std::span<const key_view> keys,
@@ -106,7 +104,7 @@ void hit_search::look_up(std::span<const key_view> keys, group_id group,
   }
 }
 
-/// Looks up some chunks at once: a scan will want most of them.
+/// Looks up some chunks ahead of a scan, which will want most of them.
 void hit_search::look_ahead(const search_input& in, group_id group,
                             chunk_range span) {
   auto& memo = memo_[group];
@@ -135,7 +133,7 @@ std::optional<token_count> hit_search::fixed_point(const search_input& in,
   return now.deferred ? std::nullopt : std::optional{now.best};
 }
 
-/// One turn of the loop in SCHEMA 4.2, steps 1 to 10.
+/// One visit of the search (C4).
 /// @returns false if the whole search answers 0
 bool hit_search::visit(const search_input& in, group_id group, progress& now) {
   const auto& shape = shape_.groups[group];
@@ -150,7 +148,7 @@ bool hit_search::visit(const search_input& in, group_id group, progress& now) {
   if (first && (shape.sliding() || rule_.draft_search_goes_further)) // R14
     reach = std::min(now.limit + chunk, keyed);
   const auto span = chunk_range{floor_div(in.local, chunk),
-                                std::min(ceil_div(reach, chunk), keys)};
+                                std::min(units_for(reach, chunk), keys)};
   const auto found
     = shape.sliding()
       ? window_scan(in, group, span, shape.window_chunks + (first ? 1 : 0))
@@ -277,7 +275,7 @@ bool hit_search::loading_defers(const search_input& in, token_count tokens) {
   for (group_id group = 0; group < shape_.groups.size(); ++group) {
     const auto& shape = shape_.groups[group];
     auto first = floor_div(in.local, shape.chunk_tokens);
-    const auto last = std::min(ceil_div(in.local + tokens, shape.chunk_tokens),
+    const auto last = std::min(units_for(in.local + tokens, shape.chunk_tokens),
                                in.keys[group].size());
     if (shape.sliding() && last > shape.window_chunks)
       first = std::max(first, last - shape.window_chunks);

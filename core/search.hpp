@@ -36,7 +36,7 @@ struct chunk_range {
   std::size_t last = 0;
 };
 
-/// Finds how much of a prompt the host pool has (SCHEMA 4.2). Looks every key
+/// Finds how much of a prompt the host pool has (C4). Looks every key
 /// up at most once per search, and keeps its memory between searches.
 /// Deterministic; not thread-safe.
 class hit_search {
@@ -64,13 +64,14 @@ public:
   [[nodiscard]] std::optional<slot_id>
   slot_of(std::span<const key_view> keys, group_id group, std::size_t chunk);
 
-  /// Looks up all chunks from `first` on at once: faster than one by one.
+  /// As `slot_of` for all chunks from `first` on: what follows finds them in
+  /// the memo.
   /// @pre as for `slot_of`
   void look_up(std::span<const key_view> keys, group_id group,
                std::size_t first);
 
 private:
-  /// Where one fixed-point search stands (SCHEMA 4.2).
+  /// Where one fixed-point search stands (C4).
   struct progress;
 
   /// How many chunks a scan found; none if it met a pending one.

@@ -13,7 +13,7 @@ namespace kvtide::core {
 
 /// Where the blocks of sliding groups stand in block tables. Blocks that left
 /// a window are handed to others while their ids still stand in the old table;
-/// the index finds those places without a look at every request (SCHEMA 4.4.2).
+/// the index finds those places without a look at every request (C7).
 class sliding_index {
 public:
   struct place {

@@ -20,7 +20,7 @@ struct group_stock {
 };
 
 /// The capability, and the only clamp: how many leading chunks of a group can
-/// be stored if `wanted` tokens should be (SCHEMA 4.5.2). Whole chunks only,
+/// be stored if `wanted` tokens should be (C8). Whole chunks only,
 /// without the tail of a draft group that is not settled in decode, and never
 /// beyond the keys or the allocated blocks. Why the tokens are wanted is
 /// `wanted_tokens`' business. Callers do not check again.

@@ -25,9 +25,9 @@ struct store_wish {
   bool no_store = false;
 };
 
-/// The intent: how many leading tokens one wants to store (SCHEMA 4.5.1, R1,
-/// R2). Depends on how the request ended and on its caps, and on nothing else:
-/// whether the tokens can be stored is `storable_chunks`' business.
+/// The intent: how many leading tokens one wants to store (C8, R1, R2). Depends
+/// on how the request ended and on its caps, and on nothing else: whether the
+/// tokens can be stored is `storable_chunks`' business.
 [[nodiscard]] token_count wanted_tokens(const store_wish& wish,
                                         const rules& rule) noexcept;
 

@@ -34,7 +34,7 @@ struct store_plan {
 };
 
 /// What can be stored of the chunks from `next` on if `wanted` tokens should be
-/// (SCHEMA 4.5, items 2 and 3).
+/// (C8).
 /// @param next per group: first chunk not yet considered stored
 /// @pre no table has forgotten a block of these chunks
 [[nodiscard]] store_plan plan_store(const layout& shape, const rules& rule,

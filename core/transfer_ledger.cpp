@@ -6,11 +6,9 @@
 
 namespace kvtide::core {
 
-bool transfer_ledger::add(job_id id, nanoseconds_t now) {
-  if (!late_.emplace(id, false).second)
-    return false;
-  due_.emplace_back(later_by(now, deadline_), id);
-  return true;
+void transfer_ledger::add(job_id id, nanoseconds_t now) {
+  if (late_.emplace(id, false).second)
+    due_.emplace_back(later_by(now, deadline_), id);
 }
 
 transfer_ledger::ending transfer_ledger::end(job_id id) {

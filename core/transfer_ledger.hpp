@@ -32,8 +32,8 @@ public:
   }
 
   /// @pre `now` is not below that of an earlier call.
-  /// @returns false if the job is there already.
-  bool add(job_id id, nanoseconds_t now);
+  /// A job that is there already stays as it is.
+  void add(job_id id, nanoseconds_t now);
 
   [[nodiscard]] bool contains(job_id id) const {
     return late_.count(id) > 0;

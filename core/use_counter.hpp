@@ -12,7 +12,7 @@
 
 namespace kvtide::core {
 
-/// Counts how often keys were looked up (SCHEMA 5.6). Bounded: the key that was
+/// Counts how often keys were looked up (C10). Bounded: the key that was
 /// not looked up for longest is forgotten first.
 class use_counter {
 public:

@@ -30,8 +30,8 @@ struct fragment {
 
 /// Says when the kernels of a step have ended.
 struct compute_event {
-  /// Real host engine: a handle of its `host_event_table`, zero for an event
-  /// that is already complete. Virtual engine: the simulated moment at which
+  /// Real host engine: a handle of its `host_event_table`; a job behind one
+  /// that was never made fails. Virtual engine: the simulated moment at which
   /// the compute ends. CUDA: an event of the event pool.
   std::uint64_t handle = 0;
 };

@@ -201,10 +201,6 @@ result<geometry> make_geometry(const kv_memory& memory, std::uint32_t groups,
   if (groups == 0 || blocks_per_chunk == 0)
     return wrong("at least one group and one block per chunk must be "
                  "configured");
-  if (memory.writer >= memory.writers)
-    return wrong("writer " + std::to_string(memory.writer) + " of "
-                 + std::to_string(memory.writers)
-                 + " does not exist: writers count from zero");
   for (std::size_t i = 0; i < memory.tensors.size(); ++i)
     if (auto failure = check_tensor(memory, i, domain))
       return std::move(*failure);

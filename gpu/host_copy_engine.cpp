@@ -223,7 +223,7 @@ private:
                      + " was never created; nothing was copied";
         return true;
       }
-      if (event.handle != 0 && !config_.events->wait(event.handle, stop))
+      if (!config_.events->wait(event.handle, stop))
         return false;
     }
     const auto begin = clock::now();
@@ -261,8 +261,6 @@ private:
   }
 
   event_state state_of(compute_event event) const {
-    if (event.handle == 0)
-      return event_state::complete;
     return config_.events ? config_.events->state(event.handle)
                           : event_state::unknown;
   }

@@ -85,8 +85,6 @@ std::uint32_t host_event_table::pending() const {
 }
 
 event_state host_event_table::state_locked(std::uint64_t handle) const {
-  if (handle == 0)
-    return event_state::complete;
   const auto index = index_of(handle);
   if (index >= places_.size())
     return event_state::unknown;

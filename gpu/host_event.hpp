@@ -22,8 +22,8 @@ enum class event_state : std::uint8_t {
 /// A bounded set of one-shot events in the role of CUDA events. A handle is
 /// never reused: its place is, as soon as the event is complete, under another
 /// generation, so that an old handle stays "complete" for ever (G2). Handle
-/// zero is always complete. All calls are safe from any thread; only `wait`
-/// blocks.
+/// zero is unknown: it is what a caller has who never made an event. All calls
+/// are safe from any thread; only `wait` blocks.
 class host_event_table {
 public:
   /// @param capacity events that may be pending at once.

@@ -64,7 +64,10 @@ struct kv_memory {
   /// Handles of all streams on which the rank computes; empty on the host.
   std::vector<std::uint64_t> streams;
   /// For replicated layouts: this rank writes the stores of the jobs `id` with
-  /// `id % writers == writer`; one writer of one rank is the usual case.
+  /// `id % writers == writer`; one writer of one rank is the usual case. With
+  /// several, a rank whose `writer` equals `writers` never writes.
+  /// Ranks of one process with several `writers` share a host pool, so a rank
+  /// that registers again keeps to one writer or to several.
   std::uint32_t writer = 0;
   std::uint32_t writers = 1;
   /// Must equal `options::model_fingerprint`.

@@ -45,7 +45,8 @@ enum class rule_set : std::uint8_t {
 enum class eviction_policy : std::uint8_t {
   /// Least recently used.
   lru,
-  /// Adaptive replacement cache (Megiddo and Modha, FAST 2003), as SCHEMA 5.8.
+  /// Adaptive replacement cache (Megiddo and Modha, FAST 2003);
+  /// docs/conformance.md, C12.
   arc,
 };
 
@@ -115,7 +116,7 @@ struct options {
   bool offload_prompt_only = false;
 
   /// Remember which chunks are being loaded, so that two requests do not load
-  /// the same chunk twice (SCHEMA 4.2).
+  /// the same chunk twice (docs/conformance.md, C4).
   bool enable_prefix_caching = true;
 
   /// Note what is stored and removed, for `runtime::take_events`. Whoever wants

@@ -81,7 +81,8 @@ public:
 
   /// Only with `device_kind::host_virtual`: moves simulated time to `now`.
   /// Answered by `call_done` after everything due by then was announced.
-  /// @param now Nanoseconds since the start; never smaller than before.
+  /// @param now Nanoseconds since the start, not below what it was before and
+  ///            below `never`.
   ticket_id advance(nanoseconds_t now);
 
   // -- what comes back --------------------------------------------------------
@@ -142,7 +143,9 @@ public:
   /// empty one.
   /// @param events What completes when the compute does. On `device_kind::host`
   ///               handles from `make_event`, or empty if the compute is over;
-  ///               on `host_virtual` simulated moments in nanoseconds.
+  ///               on `host_virtual` simulated moments in nanoseconds. Copies
+  ///               that wait for a handle which was never made fail: zero is
+  ///               such a handle, not a complete one.
   void end_step(step_id step, compute_events events);
 
   /// Answered by `rank_stats`.
@@ -150,7 +153,9 @@ public:
 
   /// Only with `device_kind::host`: a handle for `end_step`, to be given to
   /// `complete_event` exactly once, from any thread.
-  [[nodiscard]] std::uint64_t make_event();
+  /// @returns `ec::out_of_memory` if 1,024 events are pending: complete some
+  ///          before the step ends.
+  [[nodiscard]] result<std::uint64_t> make_event();
   void complete_event(std::uint64_t handle);
 
   [[nodiscard]] std::vector<rank_event> poll();

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace std::chrono_literals;
@@ -246,6 +247,25 @@ TEST_F(Device, ReplicasOfOneProcessShareAPool) {
   EXPECT_EQ(other.at(8), 'y');
 }
 
+/// S4: it reports stores without copying.
+TEST_F(Device, AReplicaThatNeverWritesReadsWhatTheOthersStored) {
+  config.shared_pool = std::make_shared<gpu::host_pool_memory>();
+  gpu.memory.writers = 2;
+  start();
+  gpu.fill(1, 'x');
+  ask(msg::submit_jobs{{store(1, 0, 1, no_block)}, {}, {}});
+  tick(100);
+  rank_memory other;
+  other.memory.writers = 2;
+  other.memory.writer = 2;
+  const auto first = std::exchange(uut, world.spawn_device(config));
+  worker = world.spawn(fake_worker, &log);
+  ask(msg::register_memory{other.memory});
+  ask(msg::submit_jobs{{load(2, 0, 7, no_block)}, {}, {}});
+  tick(200);
+  EXPECT_EQ(other.at(7), 'x');
+}
+
 TEST_F(Device, RanksThatAreNoReplicasHavePoolsOfTheirOwn) {
   config.shared_pool = std::make_shared<gpu::host_pool_memory>();
   start();
@@ -260,6 +280,45 @@ TEST_F(Device, RanksThatAreNoReplicasHavePoolsOfTheirOwn) {
   ask(msg::submit_jobs{{load(2, 0, 7, no_block)}, {}, {}});
   tick(200);
   EXPECT_NE(other.at(7), 'x');
+}
+
+/// The scheduler goes by what lies in the pool of the first registration.
+TEST_F(Device, KeepsToThePoolOfTheFirstRegistration) {
+  config.shared_pool = std::make_shared<gpu::host_pool_memory>();
+  for (const auto& [before, after] : {std::pair{1u, 2u}, std::pair{2u, 1u}}) {
+    gpu.memory.writers = before;
+    start();
+    ask(msg::unregister_memory{});
+    gpu.memory.writers = after;
+    ask(msg::register_memory{gpu.memory});
+    world.run();
+    EXPECT_EQ(log.registered.back().reason.code, ec::invalid_argument);
+    EXPECT_THAT(log.registered.back().reason.text,
+                HasSubstr("kv_memory::writers was"));
+    gpu.memory.writers = before;
+    ask(msg::register_memory{gpu.memory});
+    world.run();
+    EXPECT_EQ(log.registered.back().reason.code, ec::none);
+  }
+}
+
+TEST_F(Device, ChoosesNoPoolByARegistrationThatFailed) {
+  config.shared_pool = std::make_shared<gpu::host_pool_memory>();
+  rank_memory replica;
+  replica.memory.writers = 2;
+  const auto shape
+    = gpu::make_geometry(replica.memory, 1, 2, gpu::memory_domain::host_only);
+  auto other_form = replica.memory;
+  other_form.references[0].layer = 1;
+  ASSERT_TRUE(
+    config.shared_pool->open(shape.value(), other_form, config.host_bytes));
+  gpu.memory.writers = 2;
+  start();
+  EXPECT_EQ(log.registered.back().reason.code, ec::invalid_argument);
+  gpu.memory.writers = 1;
+  ask(msg::register_memory{gpu.memory});
+  world.run();
+  EXPECT_EQ(log.registered.back().reason.code, ec::none);
 }
 
 // -- copies -------------------------------------------------------------------

@@ -96,7 +96,7 @@ public:
     const auto plan = step({{R, row_kind::fresh, {{1}}, 0, 4, 4}}, {});
     EXPECT_EQ(plan.stores.size(), 1u);
     EXPECT_EQ(await<step_ready>(gpu()).step, 1u);
-    const auto event = gpu().make_event();
+    const auto event = gpu().make_event().value();
     gpu().end_step(1, {event});
     return event;
   }

@@ -322,10 +322,10 @@ TEST_P(NoCache, HasRanksThatAlwaysLive) {
 
 TEST_P(NoCache, LetsAnEventBeCompleted) {
   const auto event = side().make_event();
-  EXPECT_NE(event, 0u);
+  ASSERT_TRUE(event);
   side().begin_step(1);
-  side().end_step(1, {event});
-  side().complete_event(event);
+  side().end_step(1, {event.value()});
+  side().complete_event(event.value());
   EXPECT_EQ(only<step_ready>(side()).step, 1u);
 }
 

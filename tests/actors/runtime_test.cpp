@@ -117,11 +117,7 @@ protected:
 
   /// A request that is stored, and its steps.
   void serve(request_id id, step_id step) {
-    auto add = add_request{};
-    add.request = id;
-    add.prompt_tokens = add.known_tokens = 4;
-    uut->add(add);
-    uut->extend({id, 0, {prefix_hash{"a", 1}}, {}, {}});
+    add(id);
     run_step({step, {{id, row_kind::fresh, {{1}}, 0, 4, 4}}, {}, {}});
     uut->finish({id, finish_reason::stop, 4, 4});
     run_step({step + 1, {}, {}, {}});
@@ -136,7 +132,16 @@ protected:
     EXPECT_EQ(answer->values.order_errors, 0u);
   }
 
-  void run_step(step_call call) {
+  /// A request with one chunk.
+  void add(request_id id) {
+    auto call = add_request{};
+    call.request = id;
+    call.prompt_tokens = call.known_tokens = 4;
+    uut->add(call);
+    uut->extend({id, 0, {prefix_hash{"a", 1}}, {}, {}});
+  }
+
+  void run_step(step_call call, compute_events events = {}) {
     const auto step = call.step;
     uut->step(std::move(call));
     side().begin_step(step);
@@ -144,7 +149,7 @@ protected:
     const auto ready = on_rank<step_ready>();
     ASSERT_TRUE(ready);
     EXPECT_EQ(ready->step, step);
-    side().end_step(step, {});
+    side().end_step(step, std::move(events));
   }
 
   options opts;
@@ -153,6 +158,57 @@ protected:
   ear<engine_event> engine_ear;
   ear<rank_event> rank_ear;
 };
+
+TEST_F(Runtime, RefusesMoreEventsThanMayBePending) {
+  constexpr auto most = 1'024;
+  auto made = std::vector<std::uint64_t>{};
+  for (auto i = 0; i < most; ++i) {
+    const auto event = side().make_event();
+    ASSERT_TRUE(event);
+    made.push_back(event.value());
+  }
+  const auto refused = side().make_event();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.failure().code, ec::out_of_memory);
+  side().complete_event(made.front());
+  EXPECT_TRUE(side().make_event());
+}
+
+// S6: zero is what a caller has who made no event. What is stored behind it may
+// not be computed yet.
+TEST_F(Runtime, StoresNothingBehindAnEventThatWasNeverMade) {
+  register_memory();
+  add(7);
+  run_step({1, {{7, row_kind::fresh, {{1}}, 0, 4, 4}}, {}, {}}, {0});
+  run_step({2, {}, {}, {}});
+  uut->shutdown(patience);
+  ASSERT_TRUE(on_engine<call_done>());
+  uut->get_stats();
+  const auto answer = on_engine<stats_answer>();
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->values.stored_chunks, 0u);
+  side().get_stats();
+  const auto rank = on_rank<rank_stats>();
+  ASSERT_TRUE(rank);
+  EXPECT_EQ(rank->failed_jobs, 1u);
+}
+
+// At `never` the timers of a rank that has none would be due for ever.
+TEST_F(Runtime, MovesSimulatedTimeUpToTheLastMoment) {
+  uut.reset();
+  opts.device = device_kind::host_virtual;
+  uut.emplace(runtime::start(opts).value());
+  register_memory();
+  const auto ticket = uut->advance(never);
+  const auto failed = on_engine<call_failed>();
+  ASSERT_TRUE(failed);
+  EXPECT_EQ(failed->ticket, ticket);
+  EXPECT_EQ(failed->reason.code, ec::invalid_argument);
+  EXPECT_EQ(access::parts(*uut).now, 0) << "where a restarted rank begins";
+  uut->advance(never - 1);
+  ASSERT_TRUE(on_engine<call_done>());
+  EXPECT_EQ(access::parts(*uut).now, never - 1);
+}
 
 TEST_F(Runtime, RestartsARankWhoseWorkerDied) {
   register_memory();

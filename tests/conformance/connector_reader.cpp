@@ -41,7 +41,7 @@ group_options group(const json& value, const std::string& where) {
   return out;
 }
 
-/// Takes a cap only if it is an integer from zero on (SCHEMA 4.1).
+/// Takes a cap only if it is an integer from zero on (C2).
 token_count cap(const json* value) {
   if (value == nullptr || !value->is_number_integer())
     return no_cap;

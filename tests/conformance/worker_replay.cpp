@@ -61,8 +61,8 @@ worker_replay::worker_replay(const worker_scenario& content, stage& actors,
     = stage_.spawn(gpu_worker, std::move(cfg), device_, scheduler_, side_);
   auto memory = kv_memory{};
   // A rank that is no writer's turn never writes.
-  memory.writer = content_.store_writer ? 0 : 1;
-  memory.writers = 1;
+  memory.writers = content_.store_writer ? 1 : 2;
+  memory.writer = content_.store_writer ? 0 : 2;
   stage_.send(side_, worker_, msg::register_kv{std::move(memory)});
   settle();
   if (!log_->registered || !heard_->ready)

@@ -84,7 +84,8 @@ TEST(CallFaults, MemoryIsThatOfTheRankAndOfTheModel) {
   };
   check(memory(0, 0, 1), "kv_memory::rank is 0, but this is rank 1");
   check(memory(1, 0, 0), "kv_memory::writer is 0 of 0");
-  check(memory(1, 2, 1), "kv_memory::writer is 2 of 1");
+  check(memory(1, 3, 2), "kv_memory::writer is 3 of 2");
+  check(memory(1, 1, 1), "kv_memory::writer is 1 of 1");
   auto other = memory(1, 0, 1);
   other.model_fingerprint = "n";
   check(other, "is 'n', but options::model_fingerprint is 'm'");
@@ -107,6 +108,14 @@ TEST(CallFaults, OnlySimulatedTimeIsMovedAndOnlyForward) {
   EXPECT_EQ(fault_of_advance(device_kind::host, 5, 6).code, ec::unsupported);
 }
 
+TEST(CallFaults, SimulatedTimeEndsBeforeNever) {
+  constexpr auto simulated = device_kind::host_virtual;
+  EXPECT_EQ(fault_of_advance(simulated, 5, never - 1).code, ec::none);
+  const auto fault = fault_of_advance(simulated, 5, never);
+  EXPECT_EQ(fault.code, ec::invalid_argument);
+  EXPECT_THAT(fault.text, HasSubstr("does not go to `never`"));
+}
+
 TEST(CallFaults, SaysWhatTheCallerFoundOut) {
   EXPECT_EQ(bad_load(R, 4).code, ec::invalid_argument);
   EXPECT_THAT(bad_load(R, 4).text,
@@ -115,6 +124,10 @@ TEST(CallFaults, SaysWhatTheCallerFoundOut) {
   EXPECT_THAT(unknown_promise(3).text, HasSubstr("promise 3 was used"));
   EXPECT_EQ(too_late_to_add().code, ec::shutting_down);
   EXPECT_EQ(stopping_already().code, ec::shutting_down);
+  EXPECT_EQ(no_scheduler().code, ec::shutting_down);
+  EXPECT_THAT(no_scheduler().text, HasSubstr("start another one"));
+  EXPECT_EQ(no_worker().code, ec::rank_unavailable);
+  EXPECT_THAT(no_worker().text, HasSubstr("call runtime::restart_rank"));
 }
 
 } // namespace

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// The host pool as SCHEMA 5 reads, with linear searches and no shortcuts: what
-/// the real one is compared with. Reference rules only.
+/// The host pool as C9 to C12 (docs/conformance.md) read, with linear searches
+/// and no shortcuts: what the real one is compared with. Reference rules only.
 
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// Replays the recorded files of level `host_pool` (SCHEMA 5) against the pool
-/// alone.
+/// Replays the recorded files of level `host_pool` (docs/conformance.md)
+/// against the pool alone.
 
 #include "core/cache.hpp"
 #include "tests/core/pool_keys.hpp"

@@ -71,7 +71,7 @@ bool readable(const search_world& world, const contents& what,
 }
 
 /// Whether each sliding group has a run of its window's chunks, or a shorter
-/// one from the start, where the hit ends (SCHEMA 4.2, window scan).
+/// one from the start, where the hit ends (C4).
 bool has_runs(const search_world& world, const contents& what,
               token_count local, token_count end) {
   for (group_id group = 0; group < what.size(); ++group) {

@@ -103,7 +103,7 @@ TEST(StorePlan, WithholdsTheLastChunkOfADraftGroupInDecode) {
   EXPECT_THAT(it.plan_of(12, {0, 0}).storable, ElementsAre(3u, 2u));
 }
 
-// SCHEMA 4.5.3: hits end only where a chunk of the full group does.
+// C1, C8: hits end only where a chunk of the full group does.
 TEST(StorePlan, SkipsChunksThatNoHitReaches) {
   auto it = stock{shape_of({{16}, {4, 4}})};
   it.keys(8).blocks({{1, 2}, {11, 12, 13, 14, 15, 16, 17, 18}});

@@ -15,9 +15,10 @@ using ending = transfer_ledger::ending;
 
 TEST(TransferLedger, EndsEachJobOnce) {
   transfer_ledger uut{100};
-  EXPECT_TRUE(uut.add(1, 0));
-  EXPECT_FALSE(uut.add(1, 0));
+  uut.add(1, 0);
+  uut.add(1, 50);
   EXPECT_EQ(uut.size(), 1u);
+  EXPECT_EQ(uut.next_due(), 100);
   EXPECT_EQ(uut.end(1), ending::in_time);
   EXPECT_EQ(uut.end(1), ending::unknown);
   EXPECT_EQ(uut.size(), 0u);

@@ -47,7 +47,7 @@ inline constexpr std::uint32_t center = 0xffff'ffff;
 struct choice {
   choice_kind kind = choice_kind::actor;
   /// The rank whose state alone it changes, or `center`.
-  std::uint32_t place = center;
+  std::uint32_t rank = center;
   /// Which actor, job or step, or the number of the whim.
   std::uint64_t subject = 0;
   /// The first bad row of a copy that fails.

@@ -24,7 +24,7 @@ random_chooser::random_chooser(std::uint64_t seed) : random_(seed) {
     x = one_of({0, 2, 8, 8, 32});
   for (auto& x : subjects_)
     x = one_of({0, 1, 8, 8, 8, 32});
-  for (auto& x : places_)
+  for (auto& x : ranks_)
     x = one_of({1, 8, 8, 32});
   // Trouble is rare, or there would be nothing else.
   for (auto kind : {choice_kind::idle_time, choice_kind::deadline,
@@ -40,12 +40,10 @@ random_chooser::random_chooser(std::uint64_t seed) : random_(seed) {
 std::uint32_t random_chooser::weight(const choice& what) const {
   return kinds_[static_cast<std::size_t>(what.kind)]
        * subjects_[what.subject % subjects_.size()]
-       * places_[what.place % places_.size()];
+       * ranks_[what.rank % ranks_.size()];
 }
 
 std::size_t random_chooser::pick(const std::vector<choice>& open) {
-  if (open.size() == 1)
-    return 0;
   if (open.front().kind == choice_kind::whim)
     return random_() % whims_ == 0 ? random_() % open.size() : 0;
   auto sum = std::uint64_t{0};

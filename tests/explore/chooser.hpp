@@ -17,7 +17,7 @@ class chooser {
 public:
   virtual ~chooser() = default;
 
-  /// @param open what may happen; never empty
+  /// @param open what may happen: at least two choices
   /// @returns an index into `open`
   virtual std::size_t pick(const std::vector<choice>& open) = 0;
 };
@@ -56,7 +56,7 @@ private:
   std::mt19937_64 random_;
   std::array<std::uint32_t, choice_kinds> kinds_{};
   std::array<std::uint32_t, 16> subjects_{};
-  std::array<std::uint32_t, 4> places_{};
+  std::array<std::uint32_t, 4> ranks_{};
   /// A whim strikes once in so many decisions.
   std::uint32_t whims_ = 1;
   std::vector<std::uint64_t> sums_;

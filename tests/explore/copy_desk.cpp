@@ -39,8 +39,7 @@ public:
       return ec::invalid_argument;
     desk_.watcher_.submitted(desk_.rank_, job);
     auto added = copy_desk::entry{};
-    added.before = job.after;
-    desk_.order_.add(job.id, job.kind, job.slots, added.before);
+    desk_.order_.add(job.id, job.kind, job.slots, job.after);
     added.job = std::move(job);
     const auto id = added.job.id;
     desk_.jobs_.emplace(id, std::move(added));
@@ -110,7 +109,7 @@ std::unique_ptr<gpu::copy_engine> copy_desk::open(gpu::wake_function wake) {
 std::vector<job_id> copy_desk::startable() const {
   auto out = std::vector<job_id>{};
   for (const auto& [id, x] : jobs_)
-    if (!x.started && !any_in_flight(x.before)
+    if (!x.started && !any_in_flight(x.job.after)
         && std::all_of(x.job.after_events.begin(), x.job.after_events.end(),
                        [this](const gpu::compute_event& event) {
                          return event_over_(event.handle);

@@ -75,8 +75,8 @@ private:
   friend class desk_engine;
 
   struct entry {
+    /// `after` has those before it on its slots as well.
     gpu::copy_job job;
-    std::vector<job_id> before;
     bool started = false;
   };
 

@@ -16,7 +16,7 @@
 
 namespace kvtide::explore {
 
-/// "S3{R1#0 slot 2 <- 5}"
+/// "S3{R1#0 slot 2 <- [5]}"
 [[nodiscard]] std::string describe(const job& work, const text_book& texts);
 
 [[nodiscard]] std::string describe(const msg::begin_step& what,

@@ -24,7 +24,7 @@ void engine_model::computed(step_id step) {
 
 void engine_model::on(const lookup_answer& x) {
   hits_ = x.hits;
-  turn_ = place::answered;
+  lookup_ = lookup_state::answered;
 }
 
 void engine_model::on(const step_plan& x) {
@@ -100,7 +100,7 @@ void engine_model::on(const blocks_released& x) {
 
 bool engine_model::over() const {
   return arrived_ >= what_.requests && alive().empty() && leaving_.empty()
-      && flights_.empty() && turn_ == place::between
+      && flights_.empty() && lookup_ == lookup_state::none
       && ((what_.stops_at_once && !probed_) || finished_.empty());
 }
 

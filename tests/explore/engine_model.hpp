@@ -117,11 +117,11 @@ public:
 
   [[nodiscard]] std::vector<request_id> alive() const;
 
-  /// "waiting", "asked", "loading", "ready" or "running".
+  /// "waiting", "asked", "loading", "ready", "running" or "ended".
   [[nodiscard]] std::string state_of(request_id id) const;
 
-  /// What each request had loaded and computed: equal in runs with the same
-  /// fate. By request: tokens known at its end.
+  /// Tokens that were known when a request ended, probes left out: equal in
+  /// runs with the same fate.
   [[nodiscard]] const std::map<request_id, token_count>& endings() const {
     return endings_;
   }
@@ -207,8 +207,9 @@ private:
   /// Tables of ended requests whose `finish` has no answer yet.
   std::map<request_id, block_table> leaving_;
 
-  enum class place { between, asked, answered };
-  place turn_ = place::between;
+  /// What the engine looks up at the beginning of a turn.
+  enum class lookup_state { none, asked, answered };
+  lookup_state lookup_ = lookup_state::none;
   std::vector<lookup_hit> hits_;
   std::optional<request_id> to_preempt_;
   std::set<rank_id> away_;

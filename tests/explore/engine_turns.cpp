@@ -21,9 +21,9 @@ constexpr std::uint32_t most_empty_turns = 12;
 // -- what may happen ----------------------------------------------------------
 
 bool engine_model::can_turn(bool nothing_else) const {
-  if (!away_.empty() || turn_ == place::asked)
+  if (!away_.empty() || lookup_ == lookup_state::asked)
     return false;
-  if (turn_ == place::answered)
+  if (lookup_ == lookup_state::answered)
     return true;
   if (over())
     return false;
@@ -43,11 +43,11 @@ bool engine_model::can_take_outputs() const {
 }
 
 void engine_model::turn() {
-  if (turn_ == place::between) {
+  if (lookup_ == lookup_state::none) {
     whim();
     arrive();
     look_up();
-    if (turn_ == place::asked)
+    if (lookup_ == lookup_state::asked)
       return;
   }
   admit();
@@ -102,12 +102,12 @@ void engine_model::look_up() {
     }
   if (rows.empty())
     return;
-  turn_ = place::asked;
+  lookup_ = lookup_state::asked;
   call(msg::lookup{0, std::move(rows)});
 }
 
 void engine_model::admit() {
-  turn_ = place::between;
+  lookup_ = lookup_state::none;
   for (const auto& hit : std::exchange(hits_, {})) {
     const auto found = lives_.find(hit.request);
     if (found == lives_.end() || found->second.state != phase::asked)

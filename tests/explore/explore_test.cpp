@@ -57,7 +57,7 @@ TEST(Explorer, follows_the_choices_of_a_run) {
 
 /// Fails as soon as two things happened that the plain schedule does not do.
 void fail_after_two(world& seen, std::size_t) {
-  const auto& picks = seen.picks();
+  const auto& picks = seen.past().picks;
   if (std::count_if(picks.begin(), picks.end(), [](auto x) { return x > 0; })
       >= 2)
     seen.all_findings().report("S0", "two picks are not plain");

@@ -118,7 +118,7 @@ protected:
     if (seen.found()) {
       ADD_FAILURE() << fault << ": " << seen.found()->rule << ": "
                     << seen.found()->text;
-      for (const auto& line : seen.trace())
+      for (const auto& line : seen.past().trace)
         std::cout << "  | " << line << '\n';
       return;
     }

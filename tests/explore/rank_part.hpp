@@ -4,6 +4,7 @@
 
 #include "messages/device.hpp"
 #include "messages/gpu_worker.hpp"
+#include "messages/rank_side.hpp"
 #include "tests/explore/copy_desk.hpp"
 
 #include <caf/actor.hpp>

@@ -11,12 +11,13 @@ namespace kvtide::explore {
 
 outcome run(const scenario& what, chooser& next, bool traced,
             const interference& before) {
-  auto seen = world{what, next, traced};
-  seen.run(before);
-  if (!seen.found() && !before && !seen.busy_in_time())
-    check_sequential(what, seen, seen.all_findings());
-  return {seen.found(),     seen.picks(),      seen.fingerprint(), seen.trace(),
-          seen.performed(), seen.decided_at(), seen.counted()};
+  auto played = world{what, next, traced};
+  played.run(before);
+  const auto& how = played.past();
+  if (!played.found() && !before && !how.busy_in_time)
+    check_sequential(what, played, played.all_findings());
+  return {played.found(), how.picks,      how.fingerprint, how.trace,
+          how.performed,  how.decided_at, how.counted};
 }
 
 outcome run_seed(const scenario& what, std::uint64_t seed) {
@@ -119,7 +120,7 @@ private:
 /// Events on two ranks change nothing of each other: their order is of no
 /// consequence.
 bool independent(const choice& x, const choice& y) {
-  return x.place != y.place && x.place != center && y.place != center;
+  return x.rank != y.rank && x.rank != center && y.rank != center;
 }
 
 /// In a run that has seen `events`, `what` came some time after `from`. If all

@@ -35,7 +35,9 @@ struct outcome {
 };
 
 /// Runs a scenario, then the same calls and outcomes one after the other: the
-/// answers must be the same (S1).
+/// answers must be the same (S1). That is left out with `before`, whose doings
+/// are not recorded, and where `history::busy_in_time` leaves open what came
+/// first.
 [[nodiscard]] outcome run(const scenario& what, chooser& next,
                           bool traced = false, const interference& before = {});
 

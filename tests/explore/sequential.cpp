@@ -74,7 +74,7 @@ void check_sequential(const scenario& what, const world& seen,
       = here.spawn(cache_manager, cache_manager_config{shape, what.opts});
     auto uut = here.spawn(scheduler, scheduler_config{shape, what.opts, {}},
                           cache, port);
-    for (const auto& input : seen.inputs()) {
+    for (const auto& input : seen.past().inputs) {
       here.now() = input.when;
       if (input.worker_died) {
         here.kill(workers[*input.worker_died]);
@@ -102,7 +102,7 @@ void check_sequential(const scenario& what, const world& seen,
     workers.clear();
     devices.clear();
   }
-  compare(seen.heard(), heard, "the engine", found);
+  compare(seen.past().heard, heard, "the engine", found);
   if (what.opts.delivery == plan_delivery::direct)
     for (rank_id r = 0; r < what.opts.ranks; ++r)
       if (!seen.has_died(r)) // Else some plans never arrived.

@@ -149,7 +149,7 @@ private:
 
   [[nodiscard]] bool flushed_in_own_step(job_id id) const;
 
-  /// "job 3 (R1#0 to slot 2)"
+  /// "store 3 (R1#0)"
   [[nodiscard]] std::string name(job_id id) const;
 
   [[nodiscard]] static std::string name(rank_id rank);

@@ -64,7 +64,7 @@ engine_model::outlet world::engine_outlet() {
     for (std::size_t i = 0; i < n; ++i)
       open.push_back({choice_kind::whim, center, i});
     const auto picked = ending_ ? 0 : choose(open);
-    fingerprint_ = test::mix(fingerprint_, picked);
+    past_.fingerprint = test::mix(past_.fingerprint, picked);
     return picked;
   };
   out.stepped = [this](step_id step) {
@@ -92,7 +92,7 @@ engine_model::outlet world::engine_outlet() {
 
 world::~world() {
   over_ = true;
-  inputs_.clear();
+  past_.inputs.clear();
   // No handle may outlive the actor system.
   port_ = nullptr;
   cache_ = nullptr;
@@ -169,7 +169,7 @@ world::play_engine(engine_actor::stateful_pointer<player_state>, world* w) {
   const auto heard
     = [w](const engine_event& x) { w->hear(describe(x, w->texts_)); };
   return test::listen<engine_actor>(
-    [=](const stats_answer& x) { w->stats_ = x.values; },
+    [=](const stats_answer& x) { w->past_.counted = x.values; },
     [=](const rank_back& x) {
       heard(x);
       const auto& rank = w->ranks_[x.rank];
@@ -255,9 +255,9 @@ void world::keep_plan(rank_id r, std::string line) {
 
 void world::hear(std::string line) {
   if (traced_)
-    trace_.push_back("    engine hears " + line);
+    past_.trace.push_back("    engine hears " + line);
   if (!ending_)
-    heard_.push_back(std::move(line));
+    past_.heard.push_back(std::move(line));
 }
 
 } // namespace kvtide::explore

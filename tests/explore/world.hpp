@@ -12,6 +12,7 @@
 #include "tests/explore/chooser.hpp"
 #include "tests/explore/engine_model.hpp"
 #include "tests/explore/findings.hpp"
+#include "tests/explore/history.hpp"
 #include "tests/explore/rank_part.hpp"
 #include "tests/explore/scenario.hpp"
 #include "tests/explore/shadow.hpp"
@@ -35,18 +36,6 @@
 #include <vector>
 
 namespace kvtide::explore {
-
-/// One thing that the scheduler was told from outside, at its turn.
-struct scheduler_input {
-  caf::actor_clock::time_point when;
-  caf::message content;
-  /// Whose worker joins with it.
-  std::optional<rank_life> joins;
-  /// Whose worker has died.
-  std::optional<rank_life> worker_died;
-  /// Whose device has died.
-  std::optional<rank_life> device_died;
-};
 
 /// Called before each event; may do something in between.
 using interference = std::function<void(class world&, std::size_t event)>;
@@ -75,55 +64,14 @@ public:
     return findings_.first();
   }
 
-  /// What was picked where there was more than one choice.
-  [[nodiscard]] const schedule& picks() const noexcept {
-    return picks_;
-  }
-
-  /// A number for the order of all events.
-  [[nodiscard]] std::uint64_t fingerprint() const noexcept {
-    return fingerprint_;
-  }
-
-  /// All events, in order.
-  [[nodiscard]] const std::vector<choice>& performed() const noexcept {
-    return performed_;
-  }
-
-  /// How many events came before each pick.
-  [[nodiscard]] const std::vector<std::size_t>& decided_at() const noexcept {
-    return decided_at_;
-  }
-
-  /// One line per event, if `traced`.
-  [[nodiscard]] const std::vector<std::string>& trace() const noexcept {
-    return trace_;
-  }
-
-  /// What the runtime counted until the run was over.
-  [[nodiscard]] const std::optional<stats>& counted() const noexcept {
-    return stats_;
+  [[nodiscard]] const history& past() const noexcept {
+    return past_;
   }
 
   // -- for the check of S1 ----------------------------------------------------
 
-  /// Time passed while calls waited in the scheduler: when they took effect is
-  /// not known, and what the idle rule (S13) does depends on it.
-  [[nodiscard]] bool busy_in_time() const noexcept {
-    return busy_in_time_;
-  }
-
   [[nodiscard]] const text_book& texts() const noexcept {
     return texts_;
-  }
-
-  [[nodiscard]] const std::vector<scheduler_input>& inputs() const noexcept {
-    return inputs_;
-  }
-
-  /// All that the engine heard, in order.
-  [[nodiscard]] const std::vector<std::string>& heard() const noexcept {
-    return heard_;
   }
 
   /// All plans that were sent to a rank, in order.
@@ -264,13 +212,7 @@ private:
   std::unique_ptr<engine_model> engine_;
   std::deque<rank_part> ranks_;
 
-  schedule picks_;
-  std::uint64_t fingerprint_ = 0;
-  std::vector<choice> performed_;
-  std::vector<std::size_t> decided_at_;
-  std::vector<std::string> trace_;
-  std::vector<scheduler_input> inputs_;
-  std::vector<std::string> heard_;
+  history past_;
   /// Whose an actor is, or was.
   std::map<caf::actor_id, rank_member> members_;
   std::uint32_t failures_ = 0;
@@ -283,8 +225,6 @@ private:
   /// The scenario is over: what is left is looked at.
   bool ending_ = false;
   bool over_ = false;
-  bool busy_in_time_ = false;
-  std::optional<stats> stats_;
   std::size_t reports_ = 0;
   struct bad_report {
     std::size_t number = 0;

@@ -27,14 +27,14 @@ constexpr std::uint32_t most_idle_times = 60;
 void world::run(const interference& before) {
   while (!found()) {
     if (before)
-      before(*this, performed_.size());
+      before(*this, past_.performed.size());
     notice_deaths();
     const auto open = open_choices();
     if (open.empty())
       break;
     const auto index = choose(open);
     perform(open[index], index);
-    if (performed_.size() > most_events)
+    if (past_.performed.size() > most_events)
       findings_.report("life", "the run does not come to rest");
   }
   if (!found() && !engine_->over())
@@ -81,7 +81,7 @@ void world::add_copies(choices& out) const {
 }
 
 void world::add_compute(choices& out) const {
-  // Two ranks that end the same step are seen by the engine: its place is the
+  // Two ranks that end the same step are seen by the engine: it is at the
   // center.
   for (rank_id r = 0; r < ranks_.size(); ++r)
     if (const auto& stream = ranks_[r].stream;
@@ -135,31 +135,31 @@ std::size_t world::choose(const choices& open) {
   if (ending_ || open.size() == 1)
     return 0;
   const auto index = next_->pick(open);
-  picks_.push_back(static_cast<std::uint32_t>(index));
-  decided_at_.push_back(performed_.size());
+  past_.picks.push_back(static_cast<std::uint32_t>(index));
+  past_.decided_at.push_back(past_.performed.size());
   return index;
 }
 
 void world::perform(const choice& what, std::size_t index) {
-  performed_.push_back(what);
+  past_.performed.push_back(what);
   for (auto x :
-       {static_cast<std::uint64_t>(what.kind), std::uint64_t{what.place},
+       {static_cast<std::uint64_t>(what.kind), std::uint64_t{what.rank},
         what.subject, std::uint64_t{what.row}})
-    fingerprint_ = test::mix(fingerprint_, x);
+    past_.fingerprint = test::mix(past_.fingerprint, x);
   if (traced_)
-    trace_.push_back(text_of(what, index));
+    past_.trace.push_back(text_of(what, index));
   switch (what.kind) {
     case choice_kind::actor:
       return step_actor(index);
     case choice_kind::copy_end:
-      return ranks_[what.place].desk->end(what.subject);
+      return ranks_[what.rank].desk->end(what.subject);
     case choice_kind::copy_start:
-      return ranks_[what.place].desk->start(what.subject);
+      return ranks_[what.rank].desk->start(what.subject);
     case choice_kind::copy_failure:
       ++failures_;
-      return ranks_[what.place].desk->fail(what.subject, what.row);
+      return ranks_[what.rank].desk->fail(what.subject, what.row);
     case choice_kind::compute_start:
-      return start_compute(what.place);
+      return start_compute(what.rank);
     case choice_kind::compute_end:
       return end_compute(static_cast<rank_id>(what.subject));
     case choice_kind::outputs:
@@ -200,7 +200,7 @@ bool world::plain_step() {
 // -- names --------------------------------------------------------------------
 
 std::string world::text_of(const choice& what, std::size_t index) const {
-  const auto rank = "rank " + std::to_string(what.place) + ": ";
+  const auto rank = "rank " + std::to_string(what.rank) + ": ";
   const auto id = std::to_string(what.subject);
   switch (what.kind) {
     case choice_kind::actor: {

@@ -80,7 +80,7 @@ void world::record_input(caf::scheduled_actor& actor) {
     else if (dead != nullptr && dead->role == rank_role::device)
       added.device_died = dead->life;
   }
-  inputs_.push_back(std::move(added));
+  past_.inputs.push_back(std::move(added));
 }
 
 void world::run_quietly() {
@@ -93,8 +93,8 @@ void world::run_quietly() {
 void world::pass_time(std::chrono::nanoseconds span) {
   if (!over_) {
     const auto& now = test::state_of<scheduler_state>(scheduler_);
-    busy_in_time_ |= !std::holds_alternative<std::monostate>(now.phase)
-                  || !now.queue.empty();
+    past_.busy_in_time |= !std::holds_alternative<std::monostate>(now.phase)
+                       || !now.queue.empty();
   }
   memory_->time_passed();
   actors_.pass(span);

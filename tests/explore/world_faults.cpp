@@ -83,7 +83,7 @@ std::string world::kill_next_actor() {
 }
 
 void world::run_until_scheduler_dies(std::size_t events) {
-  while (performed_.size() < events && plain_step())
+  while (past_.performed.size() < events && plain_step())
     ;           // nop
   over_ = true; // All may go now.
   actors_.kill_at_once(scheduler_);
@@ -91,7 +91,7 @@ void world::run_until_scheduler_dies(std::size_t events) {
     actors_.kill_at_once(rank.down);
     actors_.kill_at_once(rank.up); // Stands for the scheduler there.
   }
-  while (performed_.size() < events + most_events_alone && plain_step())
+  while (past_.performed.size() < events + most_events_alone && plain_step())
     ; // nop
 }
 

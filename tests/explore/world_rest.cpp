@@ -28,9 +28,9 @@ void world::check_leftovers() {
   run_quietly();
   if (found())
     return;
-  if (!stats_)
+  if (!past_.counted)
     return findings_.report("life", "the scheduler does not answer");
-  const auto& x = *stats_;
+  const auto& x = *past_.counted;
   const auto check = [this](std::uint64_t left, const char* what) {
     if (left > 0)
       findings_.report("rest",

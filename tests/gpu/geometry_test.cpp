@@ -95,12 +95,6 @@ TEST_F(geometry_test, RefusesNothingToDo) {
   EXPECT_FALSE(make(2, 0).ok());
 }
 
-TEST_F(geometry_test, RefusesAWriterThatDoesNotExist) {
-  memory_.writer = 2;
-  memory_.writers = 2;
-  expect_refused("writer 2 of 2");
-}
-
 TEST_F(geometry_test, RefusesATensorWithoutBase) {
   memory_.tensors[1].base = nullptr;
   expect_refused("tensor 1 has no base");

@@ -19,10 +19,11 @@ std::uint64_t made(host_event_table& table) {
   return created.ok() ? created.value() : 0;
 }
 
-TEST(host_event_table, HandleZeroIsComplete) {
+/// G2: who never made an event has no complete one.
+TEST(host_event_table, HandleZeroIsUnknown) {
   host_event_table table;
-  EXPECT_EQ(table.state(0), event_state::complete);
-  EXPECT_TRUE(table.wait(0, {}));
+  EXPECT_EQ(table.state(0), event_state::unknown);
+  EXPECT_FALSE(table.wait(0, {}));
   EXPECT_FALSE(table.complete(0));
 }
 

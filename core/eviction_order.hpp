@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// What a policy knows of an entry, and what the pool asks of a policy.
+/// What the pool asks of an eviction policy.
 
 #pragma once
 
 #include "kvtide/ids.hpp"
-#include "kvtide/key.hpp"
 
 #include "core/key_list.hpp"
+#include "core/pool_entry.hpp"
 #include "core/pool_state.hpp"
 
 #include <cstddef>
@@ -18,31 +18,6 @@
 #include <vector>
 
 namespace kvtide::core {
-
-/// One chunk in the host pool. Entries are addressed by their slot. Two cache
-/// lines: searches read many of them.
-struct alignas(64) pool_entry {
-  static constexpr std::int32_t absent = -2;
-  static constexpr std::int32_t writing = -1;
-  static constexpr std::int32_t idle = 0;
-
-  /// `absent`, `writing`, `idle`, or the number of loads and promises that need
-  /// it.
-  std::int32_t count = absent;
-  /// Promises among `count`.
-  std::uint32_t holds = 0;
-  /// Protected from eviction while this equals the pool's current mark.
-  std::uint64_t mark = 0;
-  /// In the set of chunks that are being loaded (SCHEMA 4.2).
-  bool loading = false;
-  /// Index of the chunk in every request that has its key.
-  std::uint32_t chunk = 0;
-  /// First token that is really there (R4).
-  token_count first_token = 0;
-  chunk_key key;
-};
-
-using entry_table = std::vector<pool_entry>;
 
 /// Which entries must stay while room is made.
 struct protection {
