@@ -388,7 +388,7 @@ std::vector<job> gpu_worker_state::take_jobs(const std::vector<job>& jobs) {
   std::vector<job> result;
   result.reserve(jobs.size());
   for (const auto& x : jobs) {
-    if (!path.take(x.id))
+    if (!path.take(x.id, x.kind))
       order.breach(core::order_rule::s4,
                    "a job came twice, or behind later ones",
                    "job " + std::to_string(x.id));

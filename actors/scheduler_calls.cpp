@@ -6,6 +6,7 @@
 #include "actors/request.hpp"
 #include "actors/scheduler.hpp"
 #include "core/call_faults.hpp"
+#include "core/round_up.hpp"
 
 #include <caf/actor_cast.hpp>
 
@@ -372,11 +373,9 @@ void scheduler_state::on(msg::load_prepared& x) {
       parts[i].slot = x.grant.slots[i];
   auto work = job{0, job_kind::load, allocation->request, std::move(parts)};
   if (starts) {
-    for (std::size_t g = 0; g < row.next.size(); ++g) {
-      const auto chunk = shape->groups[g].chunk_tokens;
-      row.next[g] = static_cast<std::size_t>((allocation->total + chunk - 1)
-                                             / chunk); // Rounded up.
-    }
+    for (std::size_t g = 0; g < row.next.size(); ++g)
+      row.next[g]
+        = core::units_for(allocation->total, shape->groups[g].chunk_tokens);
     refresh_boundary(row);
     auto& entry = jobs.add(std::move(work));
     entry.local = row.local;

@@ -108,7 +108,7 @@ void scheduler_state::ignore_unusable(std::vector<finish_call>& tails) {
   std::erase_if(tails, [&](const finish_call& tail) {
     auto* row = find(tail.request);
     if (row == nullptr || row->closed || is_named_again(tail.request, *row))
-      return true; // Untracked ones may be named (SCHEMA 4.4).
+      return true; // Untracked ones may be named (C7).
     if (!row->wish.ending)
       wrong_call("a step names a request as finished that is not",
                  name_of(last_step, tail.request));
@@ -220,7 +220,7 @@ void scheduler_state::take_tables(const std::vector<request_id>& preempted) {
       empty_tables(said->request, *known);
     note_fresh(said->new_blocks);
   }
-  clear_stale_blocks(); // SCHEMA 4.4.2: all but what this step adds.
+  clear_stale_blocks(); // C7: all but what this step adds.
   for (const auto& [said, known] : progress.changed)
     take_blocks(*said, *known);
 }

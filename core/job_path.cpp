@@ -3,16 +3,25 @@
 #include "core/job_path.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace kvtide::core {
 
-bool job_path::take(job_id id) {
-  if (floor_ && id <= *floor_)
+void job_path::begin_step() {
+  std::swap(last_, this_);
+  this_.floor = highest_;
+  this_.ids.clear();
+}
+
+bool job_path::take(job_id id, job_kind kind) {
+  const auto overtaken = kind == job_kind::load && last_.may_have(id);
+  if (!this_.may_have(id) && !overtaken)
     return false;
-  const auto place = std::lower_bound(step_.begin(), step_.end(), id);
-  if (place != step_.end() && *place == id)
+  auto& ids = (this_.may_have(id) ? this_ : last_).ids;
+  const auto place = std::lower_bound(ids.begin(), ids.end(), id);
+  if (place != ids.end() && *place == id)
     return false;
-  step_.insert(place, id);
+  ids.insert(place, id);
   lowest_ = lowest_ ? std::min(*lowest_, id) : id;
   highest_ = highest_ ? std::max(*highest_, id) : id;
   return true;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kvtide/ids.hpp"
+#include "kvtide/job.hpp"
 
 #include <optional>
 #include <vector>
@@ -11,20 +12,18 @@ namespace kvtide::core {
 
 /// Checks the job ids that arrive on one path, so that a rank takes each job
 /// once (S4, S12). Ids ascend from step to step; inside a step they come in any
-/// order, because flushed stores travel ahead of the others. Memory: the ids of
-/// one step.
+/// order, because flushed stores travel ahead of the others. A load has its id
+/// since its blocks were allocated and comes with the next step, so tails that
+/// are planned in between (S13) overtake it. Memory: the ids of two steps.
 class job_path {
 public:
   /// What comes from now on belongs to a later step.
-  void begin_step() {
-    floor_ = highest_;
-    step_.clear();
-  }
+  void begin_step();
 
   /// Takes note of an id.
   /// @returns false if it was here before, or should have come with an earlier
   ///          step.
-  [[nodiscard]] bool take(job_id id);
+  [[nodiscard]] bool take(job_id id, job_kind kind);
 
   /// False for an id above all that were seen: nobody can wait for it (S4).
   [[nodiscard]] bool may_be_known(job_id id) const noexcept {
@@ -38,12 +37,21 @@ public:
   }
 
 private:
+  struct step {
+    /// Highest id of the steps before it.
+    std::optional<job_id> floor;
+    /// Ascending.
+    std::vector<job_id> ids;
+
+    [[nodiscard]] bool may_have(job_id id) const noexcept {
+      return !floor || id > *floor;
+    }
+  };
+
   std::optional<job_id> lowest_;
   std::optional<job_id> highest_;
-  /// Highest id of the earlier steps.
-  std::optional<job_id> floor_;
-  /// Ids of this step, ascending.
-  std::vector<job_id> step_;
+  step this_;
+  step last_;
 };
 
 } // namespace kvtide::core

@@ -439,6 +439,27 @@ TEST(Order, S13_a_finish_is_planned_after_a_step_that_had_stores_of_its_own) {
   EXPECT_EQ(sys.host(R, 1), "hit");
 }
 
+TEST(Order, S13_a_tail_that_overtakes_a_load_does_not_take_its_place) {
+  auto opts = plain_options();
+  opts.idle_delay = 5ms;
+  auto sys = test_system{opts};
+  warm(sys, P, {{1, 2}}, 8);
+  sys.add(R, 7);
+  EXPECT_EQ(sys.step({{{R, 7, {{3, 6}}}}, {}}), "S1{R#0<-3}");
+  EXPECT_EQ(sys.step({{{R, 1, {}}}, {}}), "-");
+  sys.out(R, 2);
+  (void)sys.finish(R, finish_reason::length);
+  sys.add(Q, 9, {P, 8});
+  EXPECT_EQ(sys.lookup(Q), 8);
+  sys.alloc(Q, {{4, 5, 7}}, 8);
+  sys.pass(5ms); // The engine is slow to step.
+  EXPECT_THAT(sys.jobs(), ElementsAre(1u, 2u, 3u));
+  EXPECT_EQ(sys.step(), "L2{Q#0->4,Q#1->5}");
+  sys.done({1, 2, 3});
+  EXPECT_THAT(sys.notices(), ElementsAre("load_done Q 2"));
+  EXPECT_EQ(sys.counters().order_errors, 0u);
+}
+
 TEST(Order, shutdown_waits_for_what_is_in_flight) {
   auto sys = test_system{plain_options()};
   sys.expect_wrong_calls();

@@ -7,6 +7,14 @@
 
 namespace kvtide::explore {
 
+namespace {
+
+// Above all others.
+constexpr request_id last_writer = 2'000;
+constexpr request_id last_reader = 2'001;
+
+} // namespace
+
 engine_model::engine_model(const scenario& what,
                            std::shared_ptr<const core::layout> shape,
                            text_book& texts, shadow& memory, findings& found,
@@ -53,6 +61,7 @@ void engine_model::on(const call_failed& x) {
 
 void engine_model::on(const load_done& x) {
   empty_turns_ = 0;
+  take_outcome(x.job);
   memory_.load_announced(x.job);
   const auto found = lives_.find(x.request);
   if (found == lives_.end() || found->second.state != phase::loading)
@@ -63,6 +72,7 @@ void engine_model::on(const load_done& x) {
 
 void engine_model::on(const load_failed& x) {
   empty_turns_ = 0;
+  take_outcome(x.job);
   const auto found = lives_.find(x.request);
   if (found == lives_.end())
     return;
@@ -87,6 +97,12 @@ void engine_model::on(const load_failed& x) {
   blocks_.give_back(loser.table);
   loser.state = phase::waiting;
   loser.planned = 0;
+}
+
+void engine_model::take_outcome(job_id id) {
+  if (!outcomes_.insert(id).second)
+    found_.report("S9", "the engine hears of the end of job "
+                          + std::to_string(id) + " twice");
 }
 
 void engine_model::on(const blocks_released& x) {
@@ -245,18 +261,35 @@ void engine_model::add_probes() {
     if (left-- == 0)
       return;
     const auto twin = id + 1'000;
-    probed_ = true;
-    empty_turns_ = 0;
-    add(twin, id, known, known + 1, known + 2);
-    auto& x = lives_.at(twin);
-    x.probe = true;
+    probe(twin, id, known, known + 1);
     if (what_.keeps_all() && lives_.at(id).whole) {
       // All that is whole below the last sampled token (R1).
       const auto chunk = shape_->groups.front().chunk_tokens;
       const auto frontier = std::max(lives_.at(id).prompt, known - 1);
-      x.must_hit = frontier / chunk * chunk;
+      lives_.at(twin).must_hit = frontier / chunk * chunk;
     }
   }
+}
+
+void engine_model::add_last_writer() {
+  auto longest = token_count{0};
+  for (const auto& group : shape_->groups)
+    longest = std::max(longest, token_count{group.chunk_tokens});
+  probe(last_writer, 0, 0, 2 * longest + 1);
+}
+
+void engine_model::add_last_reader() {
+  const auto known = lives_.at(last_writer).prompt;
+  probe(last_reader, last_writer, known, known);
+  lives_.at(last_reader).must_find = what_.slots >= shape_->groups.size();
+}
+
+void engine_model::probe(request_id id, request_id like, token_count shared,
+                         token_count prompt) {
+  probed_ = true;
+  empty_turns_ = 0;
+  add(id, like, shared, prompt, prompt + 1);
+  lives_.at(id).probe = true;
 }
 
 } // namespace kvtide::explore

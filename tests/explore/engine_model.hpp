@@ -100,6 +100,12 @@ public:
   /// itself. The loads show whether the runtime still serves.
   void add_probes();
 
+  /// After that: a request with a text of its own, whose chunks are stored.
+  void add_last_writer();
+
+  /// And one with the same text, which has to find them.
+  void add_last_reader();
+
   /// All blocks are free again.
   [[nodiscard]] bool holds_nothing() const {
     return blocks_.all_free();
@@ -150,6 +156,8 @@ private:
     bool whole = false;
     /// What its probe has to find; none: anything.
     token_count must_hit = -1;
+    /// Its lookup has to find at least a chunk.
+    bool must_find = false;
     block_table table;
   };
 
@@ -176,7 +184,8 @@ private:
   void add(request_id id, request_id like, token_count shared,
            token_count prompt, token_count end);
   void send_keys(request_id id);
-  void whim();
+  /// @returns whether it did something that no plan asks for
+  bool whim();
   void arrive();
   void look_up();
   void admit();
@@ -186,6 +195,10 @@ private:
                  block_table& added);
   void preempt(request_id id, step_call& call);
   void end(request_id id, finish_reason reason);
+  /// A load has its outcome.
+  void take_outcome(job_id id);
+  void probe(request_id id, request_id like, token_count shared,
+             token_count prompt);
   void edit(request_id id);
   void forget_if_over(step_id step);
   [[nodiscard]] bool in_flight(request_id id) const;
@@ -207,8 +220,9 @@ private:
   /// Tables of ended requests whose `finish` has no answer yet.
   std::map<request_id, block_table> leaving_;
 
-  /// What the engine looks up at the beginning of a turn.
-  enum class lookup_state { none, asked, answered };
+  /// What the engine looks up at the beginning of a turn. Once blocks are
+  /// allocated for what was found, anything may come before the step.
+  enum class lookup_state { none, asked, answered, used };
   lookup_state lookup_ = lookup_state::none;
   std::vector<lookup_hit> hits_;
   std::optional<request_id> to_preempt_;
@@ -221,6 +235,8 @@ private:
   std::map<step_id, flight> flights_;
   /// Finished since the last step.
   std::vector<finish_call> finished_;
+  /// Loads that the engine knows the end of.
+  std::set<job_id> outcomes_;
   std::map<std::string, std::uint32_t> spent_;
   /// It has requests that came after a run.
   bool probed_ = false;

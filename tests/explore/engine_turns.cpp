@@ -23,7 +23,7 @@ constexpr std::uint32_t most_empty_turns = 12;
 bool engine_model::can_turn(bool nothing_else) const {
   if (!away_.empty() || lookup_ == lookup_state::asked)
     return false;
-  if (lookup_ == lookup_state::answered)
+  if (lookup_ != lookup_state::none)
     return true;
   if (over())
     return false;
@@ -43,18 +43,28 @@ bool engine_model::can_take_outputs() const {
 }
 
 void engine_model::turn() {
-  if (lookup_ == lookup_state::none) {
-    whim();
-    arrive();
-    look_up();
-    if (lookup_ == lookup_state::asked)
+  switch (lookup_) {
+    case lookup_state::none:
+      (void)whim();
+      arrive();
+      look_up();
+      break;
+    case lookup_state::asked:
       return;
+    case lookup_state::answered:
+      admit();
+      break;
+    case lookup_state::used:
+      if (whim())
+        return; // The step comes later still.
+      lookup_ = lookup_state::none;
+      break;
   }
-  admit();
-  plan_step();
+  if (lookup_ == lookup_state::none)
+    plan_step();
 }
 
-void engine_model::whim() {
+bool engine_model::whim() {
   auto open = std::vector<std::function<void()>>{};
   const auto offer = [&](const char* kind, std::uint32_t most, auto action) {
     if (spent_[kind] < most)
@@ -74,10 +84,11 @@ void engine_model::whim() {
         !in_flight(id) && x.known > x.prompt && x.planned == x.known - 1)
       offer("edit", what_.edits, [this, id] { edit(id); });
   if (open.empty())
-    return;
+    return false;
   const auto picked = out_.decide(open.size() + 1);
   if (picked > 0)
     open[picked - 1]();
+  return picked > 0;
 }
 
 void engine_model::arrive() {
@@ -121,6 +132,9 @@ void engine_model::admit() {
                             + std::to_string(hit.tokens) + " of "
                             + std::to_string(x.must_hit)
                             + " tokens that its twin has computed");
+    if (x.must_find && hit.tokens == 0)
+      found_.report("life", "what the last request stored is not found: the "
+                            "runtime serves no longer");
     auto added = block_table{};
     const auto wants
       = hit.tokens > 0 ? hit.tokens : std::min(x.known, what_.budget);
@@ -147,6 +161,7 @@ void engine_model::admit() {
     for (const auto& list : x.table)
       taken.hashed.emplace_back(list.size(), 0);
     call(msg::allocate{0, std::move(taken)});
+    lookup_ = lookup_state::used;
   }
 }
 

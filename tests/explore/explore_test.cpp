@@ -74,7 +74,8 @@ TEST(Explorer, shrinks_a_failure_to_the_choices_that_matter) {
 }
 
 TEST(Explorer, searches_all_schedules_with_one_deviation) {
-  const auto result = search_all(named("two_ranks"), 1, 100'000);
+  const auto result = search_all(named("two_ranks"), 1, 100'000,
+                                 [](std::size_t) { return true; });
   EXPECT_TRUE(result.complete);
   EXPECT_FALSE(result.failing);
   EXPECT_GT(result.runs, 100u);

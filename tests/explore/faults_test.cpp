@@ -2,8 +2,9 @@
 
 /// @file
 /// Every fault once: small scenarios take their plain course but for one fault,
-/// at each place where it can happen. Afterwards no byte is wrong, nothing is
-/// left over, every other request has its result, and the runtime still serves.
+/// at each place where it can happen. No request reads a wrong byte, so that
+/// its result is what it was; every other one comes to the same end; afterwards
+/// nothing is left over, and the runtime still stores and finds.
 
 #include "tests/explore/run.hpp"
 #include "tests/explore/scenario_param.hpp"

@@ -76,11 +76,13 @@ std::string as_decimal(std::string& text) {
   return {};
 }
 
-/// A run of many seeds ends with what it has found so far.
 volatile std::sig_atomic_t interrupted = 0;
 
-void interrupt(int) {
-  interrupted = 1;
+/// Many runs end with what they have found so far.
+void end_when_interrupted() {
+  const auto note = [](int) { interrupted = 1; };
+  std::signal(SIGINT, note);
+  std::signal(SIGTERM, note);
 }
 
 void list_scenarios() {
@@ -114,7 +116,7 @@ void tell_failure(const scenario& what, const outcome& seen,
 
 void progress(const arguments& how, const std::string& line) {
   if (!how.no_progress && ::isatty(STDERR_FILENO) == 1)
-    std::cerr << '\r' << line << "   " << std::flush;
+    std::cerr << "\r\x1b[K" << line << std::flush; // Over the last line.
 }
 
 // -- what it can do -----------------------------------------------------------
@@ -137,6 +139,7 @@ int sweep(const std::vector<const scenario*>& which, seed_range seeds,
           const arguments& how) {
   auto total = std::uint64_t{0};
   auto distinct_total = std::uint64_t{0};
+  auto compared = std::uint64_t{0};
   auto violations = std::uint64_t{0};
   for (const auto* what : which) {
     const auto swept = run_seeds(
@@ -156,14 +159,16 @@ int sweep(const std::vector<const scenario*>& which, seed_range seeds,
                 << swept.seed << '\n';
     }
     std::cout << "scenario=" << what->name << " schedules=" << swept.runs
-              << " distinct=" << swept.distinct.size() << std::endl;
+              << " distinct=" << swept.distinct.size()
+              << " compared=" << swept.compared << std::endl;
     total += swept.runs;
+    compared += swept.compared;
     distinct_total += swept.distinct.size();
     if (interrupted != 0)
       break;
   }
   std::cout << "schedules=" << total << " distinct=" << distinct_total
-            << " violations=" << violations
+            << " compared=" << compared << " violations=" << violations
             << (violations > 0 ? ", each scenario stopped at its first" : "")
             << '\n';
   if (violations > 0)
@@ -175,19 +180,29 @@ int search(const std::vector<const scenario*>& which, const arguments& how) {
   auto total = std::size_t{0};
   auto violations = std::size_t{0};
   for (const auto* what : which) {
-    const auto result = search_all(*what, how.deviations, how.most_runs);
+    const auto result
+      = search_all(*what, how.deviations, how.most_runs, [&](std::size_t runs) {
+          if (runs % 64 == 0)
+            progress(how, what->name + " " + std::to_string(runs));
+          return interrupted == 0;
+        });
+    progress(how, "");
     std::cout << "scenario=" << what->name << " deviations<=" << how.deviations
               << " schedules=" << result.runs << " skipped=" << result.skipped
               << (result.complete ? " complete" : " not complete") << std::endl;
     total += result.runs;
-    if (!result.failing)
-      continue;
-    ++violations;
-    auto next = scripted_chooser{*result.failing};
-    tell_failure(*what, run(*what, next), how.shrink_runs);
+    if (result.failing) {
+      ++violations;
+      auto next = scripted_chooser{*result.failing};
+      tell_failure(*what, run(*what, next), how.shrink_runs);
+    }
+    if (interrupted != 0)
+      break;
   }
   std::cout << "schedules=" << total << " violations=" << violations << '\n';
-  return violations > 0 ? broken : clean;
+  if (violations > 0)
+    return broken;
+  return interrupted != 0 ? stopped : clean;
 }
 
 int explore(const arguments& how) {
@@ -216,17 +231,19 @@ int explore(const arguments& how) {
                  "--list\n";
     return misused;
   }
-  if (how.exhaustive)
+  if (how.exhaustive) {
+    end_when_interrupted();
     return search(which, how);
+  }
   auto seeds = seed_range{};
   if (how.seeds) {
     if (!parse(*how.seeds, seeds)) {
       std::cerr << "kvtide-explore: --seeds is '" << *how.seeds
-                << "'; write it as 1..1000\n";
+                << "'; write it as 1..1000, two whole numbers, the smaller one "
+                   "first\n";
       return misused;
     }
-    std::signal(SIGINT, interrupt);
-    std::signal(SIGTERM, interrupt);
+    end_when_interrupted();
     return sweep(which, seeds, how);
   }
   if (which.size() > 1) {
@@ -292,18 +309,23 @@ int main(int argc, char** argv) {
   auto* trace
     = app.add_flag("--trace", how.trace, "print all events")->excludes(seeds);
   app.add_flag("--list", how.list, "name the scenarios");
-  app
-    .add_flag("--exhaustive", how.exhaustive,
-              "instead of seeds: all schedules that deviate a few times from "
-              "the plain one")
-    ->excludes(seed, seeds, choices, trace);
+  auto* exhaustive
+    = app
+        .add_flag(
+          "--exhaustive", how.exhaustive,
+          "instead of seeds: all schedules that deviate a few times from "
+          "the plain one")
+        ->excludes(seed, seeds, choices, trace);
   app.add_option("--deviations", how.deviations, "how often, for --exhaustive")
     ->transform(number)
+    ->needs(exhaustive)
     ->capture_default_str();
   app
     .add_option("--max-runs", how.most_runs,
-                "give up an exhaustive search after so many runs")
+                "give up an exhaustive search after so many runs; it says so "
+                "then, and is no failure")
     ->transform(number)
+    ->needs(exhaustive)
     ->capture_default_str();
   app
     .add_option("--shrink-runs", how.shrink_runs,
@@ -323,8 +345,10 @@ int main(int argc, char** argv) {
     std::cerr << "kvtide-explore: cannot write to standard output\n";
     return misused;
   } catch (const CLI::ParseError& e) {
-    const auto code = app.exit(e);
-    return code == 0 ? clean : misused;
+    if (e.get_exit_code() == 0)
+      return app.exit(e); // --help
+    std::cerr << "kvtide-explore: " << e.what() << "; see --help\n";
+    return misused;
   } catch (const std::exception& e) {
     std::cerr << "kvtide-explore: " << e.what() << '\n';
     return misused;

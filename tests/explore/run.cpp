@@ -14,10 +14,11 @@ outcome run(const scenario& what, chooser& next, bool traced,
   auto played = world{what, next, traced};
   played.run(before);
   const auto& how = played.past();
-  if (!played.found() && !before && !how.busy_in_time)
+  const auto compared = !played.found() && !before && !how.busy_in_time;
+  if (compared)
     check_sequential(what, played, played.all_findings());
   return {played.found(), how.picks,      how.fingerprint, how.trace,
-          how.performed,  how.decided_at, how.counted};
+          how.performed,  how.decided_at, how.counted,     compared};
 }
 
 outcome run_seed(const scenario& what, std::uint64_t seed) {
@@ -32,6 +33,7 @@ run_seeds(const scenario& what, std::uint64_t first, std::uint64_t last,
   for (out.seed = first;; ++out.seed) {
     auto seen = run_seed(what, out.seed);
     ++out.runs;
+    out.compared += seen.compared;
     out.distinct.insert(seen.fingerprint);
     if (seen.found) {
       out.broken = std::move(seen);
@@ -140,7 +142,8 @@ bool comes_to_the_same(const std::vector<choice>& events, std::size_t from,
 } // namespace
 
 search_result search_all(const scenario& what, std::size_t deviations,
-                         std::size_t most_runs) {
+                         std::size_t most_runs,
+                         const std::function<bool(std::size_t)>& go_on) {
   auto out = search_result{};
   auto open = std::vector<std::pair<schedule, std::size_t>>{{{}, 0}};
   while (!open.empty()) {
@@ -155,6 +158,8 @@ search_result search_all(const scenario& what, std::size_t deviations,
       out.failing = seen.picks;
       return out;
     }
+    if (!go_on(out.runs))
+      return out;
     if (spent == deviations)
       continue;
     const auto& decisions = next.seen();

@@ -32,6 +32,8 @@ struct outcome {
   std::vector<std::size_t> decided_at;
   /// What the runtime counted; none if it broke before its end.
   std::optional<stats> counted;
+  /// The same calls one after the other had the same answers (S1).
+  bool compared = false;
 };
 
 /// Runs a scenario, then the same calls and outcomes one after the other: the
@@ -46,6 +48,8 @@ struct outcome {
 /// What came of many runs.
 struct sweep_result {
   std::uint64_t runs = 0;
+  /// Those among them whose answers were compared (S1).
+  std::uint64_t compared = 0;
   /// Fingerprints of all orders of events.
   std::set<std::uint64_t> distinct;
   /// The last seed that was run.
@@ -80,7 +84,9 @@ struct search_result {
 
 /// Runs all schedules that deviate from the plain one at most `deviations`
 /// times: a bounded search (delay bounding) with partial-order reduction.
+/// @param go_on hears how many runs there were; false ends the search
 [[nodiscard]] search_result
-search_all(const scenario& what, std::size_t deviations, std::size_t most_runs);
+search_all(const scenario& what, std::size_t deviations, std::size_t most_runs,
+           const std::function<bool(std::size_t runs)>& go_on);
 
 } // namespace kvtide::explore

@@ -152,6 +152,15 @@ std::vector<scenario> make_all() {
   deaths.aborts = 1;
   deaths.blocks = 16;
 
+  auto& both = out.emplace_back(
+    plain("resets_and_deaths", "resets while one of two ranks dies and comes "
+                               "back"));
+  both.opts.ranks = 2;
+  both.rank_deaths = 3;
+  both.resets = 3;
+  both.requests = 6;
+  both.shared = 4;
+
   auto& engine = out.emplace_back(
     plain("by_engine", "the engine carries the plans to two ranks itself"));
   engine.opts.ranks = 2;

@@ -110,15 +110,15 @@ template <class Handle>
 void world::watch(const Handle& actor, const std::string& name,
                   std::optional<rank_id> rank) {
   auto* ptr = caf::actor_cast<caf::abstract_actor*>(actor);
-  ptr->attach_functor(
-    [this, id = ptr->id(), name, rank](const caf::error& reason) {
-      gone_.insert(id);
-      // A worker and its device go together.
-      if (!over_ && doomed_.count(id) == 0
-          && (!rank || (ranks_[*rank].alive && doomed_.empty())))
-        findings_.report("life",
-                         name + " died: " + actors_.system().render(reason));
-    });
+  ptr->attach_functor([this, id = ptr->id(), name,
+                       rank](const caf::error& reason) {
+    gone_.insert(id);
+    // A worker and its device go together.
+    if (!over_ && doomed_.count(id) == 0
+        && (!rank || (ranks_[*rank].alive && doomed_ranks_.count(*rank) == 0)))
+      findings_.report("life",
+                       name + " died: " + actors_.system().render(reason));
+  });
 }
 
 void world::start_rank(rank_id r) {
@@ -203,7 +203,7 @@ world::play_rank_side(rank_side_actor::stateful_pointer<player_state>, world* w,
     },
     [=](const rank_failed& x) {
       if (w->ranks_[r].alive && w->ranks_[r].incarnation == life
-          && w->doomed_.empty() && !w->over_)
+          && w->doomed_ranks_.count(r) == 0 && !w->over_)
         w->findings_.report("life", x.reason.text);
     },
     [](const rank_stats&) {},

@@ -199,6 +199,7 @@ private:
 
   void check_rest();
   void check_leftovers();
+  void check_pool();
 
   // -- members ----------------------------------------------------------------
 
@@ -222,6 +223,8 @@ private:
   std::set<caf::actor_id> gone_;
   /// Killed on purpose.
   std::set<caf::actor_id> doomed_;
+  /// Whose worker or device is among them.
+  std::set<rank_id> doomed_ranks_;
   /// The scenario is over: what is left is looked at.
   bool ending_ = false;
   bool over_ = false;

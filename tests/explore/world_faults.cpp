@@ -78,6 +78,8 @@ std::string world::kill_next_actor() {
     return {};
   auto name = std::string{next.name()};
   doomed_.insert(next.id());
+  if (part != nullptr)
+    doomed_ranks_.insert(part->life.rank);
   actors_.kill_at_once(caf::actor_cast<caf::actor>(&next));
   return name;
 }

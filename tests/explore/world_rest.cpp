@@ -3,9 +3,21 @@
 /// @file
 /// What is left when nothing can happen any more.
 
+#include "actors/cache_manager.hpp"
+#include "actors/scheduler.hpp"
 #include "tests/explore/world.hpp"
+#include "tests/support/actor_world.hpp"
+
+#include <string>
 
 namespace kvtide::explore {
+
+namespace {
+
+/// A hundred times what the last requests need.
+constexpr std::size_t most_last_events = 20'000;
+
+} // namespace
 
 void world::check_rest() {
   ending_ = true;
@@ -14,13 +26,20 @@ void world::check_rest() {
   if (found())
     return;
   // It still serves, and what it has is right on all ranks.
-  engine_->add_probes();
-  while (!found() && plain_step())
-    ; // nop
-  if (!found() && !engine_->over())
-    findings_.report("life", "a request that came after all others is stuck");
-  if (!found())
-    check_leftovers();
+  using add = void (engine_model::*)();
+  for (add more : {&engine_model::add_probes, &engine_model::add_last_writer,
+                   &engine_model::add_last_reader}) {
+    (*engine_.*more)();
+    idle_times_ = 0; // They may wait for time, too.
+    auto events = std::size_t{0};
+    while (!found() && ++events < most_last_events && plain_step())
+      ; // nop
+    if (!found() && !engine_->over())
+      findings_.report("life", "a request that came after all others is stuck");
+    if (found())
+      return;
+  }
+  check_leftovers();
 }
 
 void world::check_leftovers() {
@@ -36,7 +55,7 @@ void world::check_leftovers() {
       findings_.report("rest",
                        std::to_string(left) + " " + what + " are left over");
   };
-  if (x.lost_requests + x.lost_caches > 0 && doomed_.empty())
+  if (x.lost_requests + x.lost_caches > doomed_.size())
     findings_.report("life", "a request or the cache manager died");
   check(x.tracked_requests, "tracked requests");
   check(x.jobs_in_flight, "jobs");
@@ -48,8 +67,23 @@ void world::check_leftovers() {
   check(x.sliding_entries, "entries of the sliding index");
   if (deaths_ == 0 && !repeats_a_report())
     check(x.order_errors, "order errors");
+  check_pool();
   if (!engine_->holds_nothing())
     findings_.report("rest", "blocks of the device are left over");
+}
+
+/// Each slot is free, or holds a chunk that may be evicted.
+void world::check_pool() {
+  const auto& manager = test::state_of<scheduler_state>(scheduler_).cache;
+  if (!manager)
+    return;
+  const auto& pool = test::state_of<cache_manager_state>(manager).cache->pool();
+  const auto state = pool.state();
+  if (state.free + state.evictable != pool.slots())
+    findings_.report("rest", "of " + std::to_string(pool.slots()) + " slots "
+                               + std::to_string(state.free) + " are free and "
+                               + std::to_string(state.evictable)
+                               + " are idle: the others are lost");
 }
 
 } // namespace kvtide::explore
