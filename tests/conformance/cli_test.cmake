@@ -76,6 +76,24 @@ if(EXISTS /dev/null)
   demand(2 "/dev/null: is neither a file nor a directory\n" /dev/null)
 endif()
 
+# -- output --------------------------------------------------------------------
+
+# A check that nobody could read has not passed.
+if(EXISTS /dev/full)
+  foreach(words IN ITEMS "" "--list" "--help")
+    execute_process(
+      COMMAND "${PROGRAM}" ${words} "${SCRATCH}/two words"
+      RESULT_VARIABLE got
+      OUTPUT_FILE /dev/full
+      ERROR_VARIABLE err)
+    if(NOT "${got}" STREQUAL "2"
+       OR NOT "${err}" STREQUAL
+          "kvtide-conformance: cannot write to standard output\n")
+      message(SEND_ERROR "${words}: to /dev/full: exit code ${got}\n${err}")
+    endif()
+  endforeach()
+endif()
+
 # -- options -------------------------------------------------------------------
 
 demand(2 "PATH is required")

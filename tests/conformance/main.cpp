@@ -27,6 +27,10 @@ constexpr auto exit_same = 0;
 constexpr auto exit_mismatch = 1;
 constexpr auto exit_invalid = 2;
 
+void complain(const std::string& text) {
+  std::cerr << "kvtide-conformance: " << text << '\n';
+}
+
 struct command {
   std::vector<std::string> paths;
   bool list = false;
@@ -64,8 +68,10 @@ void define(CLI::App& app, command& cmd) {
     ->check([](const std::string& text) {
       return text.find(':') == std::string::npos ? "want ACTOR:MESSAGE" : "";
     });
-  app.footer("Prints one line per mismatch. Exit code: 0 if all answers are as "
-             "expected,\n1 if not, 2 if a path or a file cannot be used.");
+  app.footer(
+    "Prints one line per mismatch. Exit code: 0 if all answers are as "
+    "expected,\n1 if not, 2 if a path or a file cannot be used or the output "
+    "cannot be written.");
 }
 
 replay_options options_of(const command& cmd) {
@@ -119,7 +125,7 @@ void print_traffic(const traffic& handled) {
 int run(const command& cmd) {
   const auto files = find_vector_files(cmd.paths);
   if (!files) {
-    std::cerr << "kvtide-conformance: " << files.failure().text << '\n';
+    complain(files.failure().text);
     return exit_invalid;
   }
   auto sum = totals{};
@@ -156,10 +162,14 @@ int run(int argc, char** argv) {
 } // namespace kvtide::conformance
 
 int main(int argc, char** argv) {
+  using namespace kvtide::conformance;
   try {
-    return kvtide::conformance::run(argc, argv);
+    const auto status = run(argc, argv);
+    if (std::cout.flush())
+      return status;
+    complain("cannot write to standard output");
   } catch (const std::exception& problem) {
-    std::cerr << "kvtide-conformance: " << problem.what() << '\n';
-    return 2;
+    complain(problem.what());
   }
+  return exit_invalid;
 }
