@@ -39,7 +39,7 @@ constexpr word<device_kind> clock_words[] = {
 
 constexpr word<plan_delivery> delivery_words[] = {
   {plan_delivery::direct, "direct"},
-  {plan_delivery::by_engine, "engine"},
+  {plan_delivery::by_engine, "by_engine"},
 };
 
 template <class Enum, std::size_t N>

@@ -99,4 +99,12 @@ endif()
 demand(2 "PATH is required")
 demand(0 "Exit code: 0 if all answers are as expected" --help)
 demand(2 "--colour" --colour "${SCRATCH}/two words")
-demand(2 "--delivery" --delivery pigeon "${SCRATCH}/two words")
+# A word alone: neither another one nor the number behind it.
+foreach(delivery IN ITEMS direct by_engine)
+  demand(0 "mismatches=0\n$" --delivery ${delivery} "${SCRATCH}/two words")
+endforeach()
+demand(0 "--delivery WORD .*direct, by_engine; default direct" --help)
+foreach(delivery IN ITEMS pigeon engine 0 1)
+  demand(2 "--delivery: ${delivery} is none of direct, by_engine"
+         --delivery ${delivery} "${SCRATCH}/two words")
+endforeach()

@@ -15,7 +15,6 @@
 #include <cstddef>
 #include <exception>
 #include <iostream>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -48,8 +47,6 @@ struct totals {
 };
 
 void define(CLI::App& app, command& cmd) {
-  static const auto deliveries = std::map<std::string, plan_delivery>{
-    {"direct", plan_delivery::direct}, {"by_engine", plan_delivery::by_engine}};
   app
     .add_option("PATH", cmd.paths,
                 "vector files, or directories with *.jsonl files at any depth")
@@ -57,10 +54,22 @@ void define(CLI::App& app, command& cmd) {
   app.add_flag("--list", cmd.list,
                "read and check the files, print one line each, replay nothing");
   app.add_flag("--trace", cmd.trace, "print each message that is handled");
+  // CLI11's own words for an enum take its numbers, too, and show them.
   app
-    .add_option("--delivery", cmd.delivery,
-                "how plans reach the ranks: direct (default) or by_engine")
-    ->transform(CLI::CheckedTransformer(deliveries));
+    .add_option_function<std::string>(
+      "--delivery",
+      [&cmd](const std::string& word) {
+        cmd.delivery
+          = word == "direct" ? plan_delivery::direct : plan_delivery::by_engine;
+      },
+      "how plans reach the ranks (direct, by_engine; default direct)")
+    ->type_name("WORD")
+    ->check(CLI::Validator{[](const std::string& word) {
+                             return word == "direct" || word == "by_engine"
+                                    ? std::string{}
+                                    : word + " is none of direct, by_engine";
+                           },
+                           ""});
   app
     .add_option("--stub", cmd.stub,
                 "ACTOR:MESSAGE, a handler that does nothing")
