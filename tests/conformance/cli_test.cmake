@@ -9,7 +9,7 @@ file(REMOVE_RECURSE "${SCRATCH}")
 file(MAKE_DIRECTORY "${SCRATCH}/empty" "${SCRATCH}/two words/deep")
 
 set(config [=[{"op":"config","name":"x","level":"host_pool","host_chunks":2,"policy":"lru","store_threshold":1}]=])
-set(last_line "files=[0-9]+ lines=[0-9]+ mismatches=[0-9]+\n$")
+set(last_line "files=[0-9]+ lines=[0-9]+ mismatches=[0-9]+( unusable=[0-9]+)?\n$")
 
 # Runs the program and demands an exit code and a regular expression that one of
 # its two outputs matches.
@@ -57,8 +57,10 @@ demand_of_file(2 "case.jsonl:2: parse error" "${config}"
                [=[{"op":"touch","keys":]=])
 demand_of_file(2 "case.jsonl:1: the first line must be the config\n"
                [=[{"op":"reset"}]=])
-# Never a last line that looks like success.
-demand_of_file(2 "files=1 lines=0 mismatches=1\n$" "")
+# Nothing was compared, and never a last line that looks like success.
+demand_of_file(2 "files=1 lines=0 mismatches=0 unusable=1\n$" "")
+file(WRITE "${SCRATCH}/empty.jsonl" "")
+demand(2 "empty.jsonl:1: the file is empty\n$" "${SCRATCH}/empty.jsonl")
 
 # -- paths ---------------------------------------------------------------------
 
@@ -75,6 +77,22 @@ demand(2 "empty: has no .*jsonl file in it\n" "${SCRATCH}/empty")
 if(EXISTS /dev/null)
   demand(2 "/dev/null: is neither a file nor a directory\n" /dev/null)
 endif()
+
+# A link to a file is one; one that leads nowhere is a vector that is missing;
+# what a search does not follow it names.
+file(MAKE_DIRECTORY "${SCRATCH}/links/folder.jsonl")
+file(CREATE_LINK "${SCRATCH}/two words/a.jsonl" "${SCRATCH}/links/a.jsonl"
+     SYMBOLIC)
+file(CREATE_LINK "${SCRATCH}/two words" "${SCRATCH}/links/more" SYMBOLIC)
+demand(0 "files=1 lines=1 mismatches=0\n$" "${SCRATCH}/links")
+demand(0 "^kvtide-conformance: [^\n]*links/more: skipped, a link to a directory\n$"
+       "${SCRATCH}/links")
+file(CREATE_LINK /dev/null "${SCRATCH}/links/device.jsonl" SYMBOLIC)
+demand(0 "links/device.jsonl: skipped, not a file\n" "${SCRATCH}/links")
+file(CREATE_LINK nowhere "${SCRATCH}/links/gone.jsonl" SYMBOLIC)
+demand(2 "links/gone.jsonl: cannot be opened: No such file or directory\n"
+       "${SCRATCH}/links")
+demand(2 "files=2 lines=1 mismatches=0 unusable=1\n$" "${SCRATCH}/links")
 
 # -- output --------------------------------------------------------------------
 

@@ -42,7 +42,8 @@ struct totals {
   std::size_t files = 0;
   std::size_t lines = 0;
   std::size_t mismatches = 0;
-  bool invalid = false;
+  /// Of the files, those that cannot be read or are no vector.
+  std::size_t unusable = 0;
   traffic handled;
 };
 
@@ -96,15 +97,12 @@ replay_options options_of(const command& cmd) {
 
 void play(const std::string& path, const command& cmd, totals& sum) {
   const auto file = read_vector_file(path);
+  ++sum.files;
   if (!file) {
-    // Counts, so that the last line never looks like success.
     std::cerr << file.failure().text << '\n';
-    sum.invalid = true;
-    ++sum.files;
-    ++sum.mismatches;
+    ++sum.unusable;
     return;
   }
-  ++sum.files;
   sum.lines += file.value().line_count;
   if (cmd.list) {
     std::cout << path << ": " << file.value().name << ", "
@@ -132,7 +130,7 @@ void print_traffic(const traffic& handled) {
 }
 
 int run(const command& cmd) {
-  const auto files = find_vector_files(cmd.paths);
+  const auto files = find_vector_files(cmd.paths, complain);
   if (!files) {
     complain(files.failure().text);
     return exit_invalid;
@@ -143,8 +141,12 @@ int run(const command& cmd) {
   if (!cmd.list)
     print_traffic(sum.handled);
   std::cout << "files=" << sum.files << " lines=" << sum.lines
-            << " mismatches=" << sum.mismatches << std::endl;
-  if (sum.invalid)
+            << " mismatches=" << sum.mismatches;
+  // Last, so that the line never looks like success.
+  if (sum.unusable > 0)
+    std::cout << " unusable=" << sum.unusable;
+  std::cout << std::endl;
+  if (sum.unusable > 0)
     return exit_invalid;
   return sum.mismatches == 0 ? exit_same : exit_mismatch;
 }
