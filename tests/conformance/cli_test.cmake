@@ -114,15 +114,22 @@ endif()
 
 # -- options -------------------------------------------------------------------
 
-demand(2 "PATH is required")
+# One line that says which program speaks, what is wrong and where to look.
+function(refuse pattern)
+  demand(2 "^kvtide-conformance: [^\n]*${pattern}[^\n]*; see --help\n$" ${ARGN})
+endfunction()
+
+refuse("PATH is required")
 demand(0 "Exit code: 0 if all answers are as expected" --help)
-demand(2 "--colour" --colour "${SCRATCH}/two words")
+refuse("--colour" --colour "${SCRATCH}/two words")
+refuse("two lines" "--two\nlines" "${SCRATCH}/two words")
+refuse("--delivery: 1 required WORD missing" "${SCRATCH}/two words" --delivery)
 # A word alone: neither another one nor the number behind it.
 foreach(delivery IN ITEMS direct by_engine)
   demand(0 "mismatches=0\n$" --delivery ${delivery} "${SCRATCH}/two words")
 endforeach()
 demand(0 "--delivery WORD .*direct, by_engine; default direct" --help)
 foreach(delivery IN ITEMS pigeon engine 0 1)
-  demand(2 "--delivery: ${delivery} is none of direct, by_engine"
-         --delivery ${delivery} "${SCRATCH}/two words")
+  refuse("--delivery: ${delivery} is none of direct, by_engine" --delivery
+         ${delivery} "${SCRATCH}/two words")
 endforeach()

@@ -12,6 +12,7 @@
 #include <spdlog/sinks/null_sink.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <exception>
 #include <iostream>
@@ -160,7 +161,13 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {
-    return app.exit(problem) == 0 ? exit_same : exit_invalid;
+    if (problem.get_exit_code() == 0)
+      return app.exit(problem); // Help.
+    // One line, also for words on the command line that have several.
+    auto what = std::string{problem.what()};
+    std::replace(what.begin(), what.end(), '\n', ' ');
+    complain(what + "; see --help");
+    return exit_invalid;
   }
   // Mismatches say it; what actors log about them would hide the lines.
   if (!cmd.trace)

@@ -12,7 +12,9 @@
 namespace kvtide::replay {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 std::variant<replay_options, early_exit> parse(std::vector<const char*> words) {
   words.insert(words.begin(), {"kvtide-replay", "--trace", "t.jsonl"});
@@ -36,7 +38,8 @@ std::string refused(std::vector<const char*> words) {
     return "nothing";
   EXPECT_EQ(exit->code, 2);
   EXPECT_EQ(std::count(exit->text.begin(), exit->text.end(), '\n'), 0);
-  EXPECT_EQ(exit->text.find("kvtide-replay: "), 0u);
+  EXPECT_THAT(exit->text, StartsWith("kvtide-replay: "));
+  EXPECT_THAT(exit->text, EndsWith("; see --help"));
   return exit->text;
 }
 
@@ -126,6 +129,7 @@ TEST(Options, RefuseWhatTheyDoNotKnow) {
               HasSubstr("engine is none of direct, by_engine"));
   EXPECT_THAT(refused({"--colour"}), HasSubstr("--colour"));
   EXPECT_THAT(refused({"extra"}), HasSubstr("extra"));
+  EXPECT_THAT(refused({"two\nlines"}), HasSubstr("two lines"));
   EXPECT_THAT(refused({"--seed"}), HasSubstr("--seed"));
 }
 
