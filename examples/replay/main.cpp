@@ -5,7 +5,8 @@
 /// serving engine, and compares every byte that comes back.
 ///
 /// Exit status: 0 all is well; 1 wrong bytes, something left over, or the
-/// runtime failed; 2 bad input or usage; 130 interrupted.
+/// runtime failed; 2 bad input or usage, or the report cannot be written; 130
+/// interrupted.
 
 #include "examples/replay/engine.hpp"
 #include "examples/replay/memcpy_probe.hpp"
@@ -14,8 +15,10 @@
 #include "examples/replay/report.hpp"
 #include "examples/replay/trace_reader.hpp"
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <iostream>
 #include <string>
@@ -59,7 +62,8 @@ int replay(const replay_options& opts) {
     if (!opts.json.empty() && opts.json != "-") {
       file.open(opts.json);
       if (!file)
-        return fail(2, opts.json + ": cannot be written");
+        return fail(2,
+                    opts.json + ": cannot be written: " + std::strerror(errno));
     }
     auto probe = memcpy_probe{opts.shape, opts.blocks_per_chunk};
     probe.run();
@@ -85,8 +89,10 @@ int replay(const replay_options& opts) {
     std::cout << to_text(result);
     file << to_json(result);
   }
-  if (!std::cout.flush() || (file.is_open() && !file.flush()))
-    return fail(1, "the report could not be written");
+  if (!std::cout.flush())
+    return fail(2, "cannot write to standard output");
+  if (file.is_open() && !file.flush())
+    return fail(2, opts.json + ": cannot be written");
   return result.exit_code();
 }
 
@@ -96,6 +102,8 @@ int main(int argc, char** argv) {
   const auto parsed = parse_options(argc, argv);
   if (const auto* exit = std::get_if<early_exit>(&parsed)) {
     (exit->code == 0 ? std::cout : std::cerr) << exit->text << '\n';
+    if (!std::cout.flush())
+      return fail(2, "cannot write to standard output");
     return exit->code;
   }
   return replay(std::get<replay_options>(parsed));

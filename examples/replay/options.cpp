@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <sstream>
@@ -39,7 +40,7 @@ constexpr word<device_kind> clock_words[] = {
 
 constexpr word<plan_delivery> delivery_words[] = {
   {plan_delivery::direct, "direct"},
-  {plan_delivery::by_engine, "engine"},
+  {plan_delivery::by_engine, "by_engine"},
 };
 
 template <class Enum, std::size_t N>
@@ -223,8 +224,8 @@ void add_all(CLI::App& app, replay_options& opts, std::uint64_t& bandwidth) {
     "No progress bar on the terminal");
 }
 
-// What the report's lines about wall time count.
-constexpr auto about_times
+// What the report's lines about wall time count, and how it ends.
+constexpr auto about_report
   = R"(In the report, the runtime's share is the part of the wall time that the
 engine's thread spent
   in calls of the runtime, each until its answer, if it has one (calls),
@@ -240,7 +241,11 @@ all streams: neither the time between jobs, nor latency and bandwidth as
 configured, but the kernel's time for pages of the pool that nobody used before.
 So they mean the same with both clocks. Beside them stands what one thread
 reaches with memcpy and fragments of the same size and order, in memory that was
-used before, right before and after the replay.)";
+used before, right before and after the replay.
+
+Exits with 0 if all is well, 1 if bytes were wrong, something was left over or
+the runtime failed, 2 if the arguments or the trace cannot be used or the report
+cannot be written, 130 if it was interrupted.)";
 
 // -- checks across options ----------------------------------------------------
 
@@ -269,6 +274,12 @@ std::string find_contradiction(const replay_options& opts) {
   return {};
 }
 
+// One line, also for words on the command line that have several.
+early_exit misused(std::string what) {
+  std::replace(what.begin(), what.end(), '\n', ' ');
+  return {2, "kvtide-replay: " + what + "; see --help"};
+}
+
 } // namespace
 
 std::variant<replay_options, early_exit>
@@ -283,23 +294,18 @@ parse_options(int argc, const char* const* argv) {
                       "back.",
                       "kvtide-replay"};
   add_all(app, opts, bandwidth);
-  app.footer(about_times);
+  app.footer(about_report);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
     return early_exit{0, app.help()};
   } catch (const CLI::ParseError& failure) {
-    auto text = std::string{failure.what()};
-    for (auto& letter : text)
-      if (letter == '\n')
-        letter = ' ';
-    return early_exit{2, "kvtide-replay: " + text + " (see --help)"};
+    return misused(failure.what());
   }
   // CLI11 refuses only options with a value that are given twice.
   for (const auto* option : app.get_options())
     if (option->count() > 1)
-      return early_exit{2, "kvtide-replay: " + option->get_name()
-                             + " is given more than once"};
+      return misused(option->get_name() + " is given more than once");
   if (app.count("--copy-bandwidth") > 0)
     opts.copy_bandwidth = bandwidth;
   else if (opts.clock == device_kind::host)
@@ -307,7 +313,7 @@ parse_options(int argc, const char* const* argv) {
   if (opts.clock == device_kind::host && app.count("--copy-latency-us") == 0)
     opts.copy_latency_us = 0;
   if (const auto text = find_contradiction(opts); !text.empty())
-    return early_exit{2, "kvtide-replay: " + text};
+    return misused(text);
   return opts;
 }
 

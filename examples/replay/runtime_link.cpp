@@ -3,6 +3,7 @@
 #include "examples/replay/runtime_link.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 namespace kvtide::replay {
@@ -11,9 +12,10 @@ namespace {
 
 using wall_clock = std::chrono::steady_clock;
 
-// Nothing the runtime does takes longer, short of a fault.
-constexpr auto patience = std::chrono::seconds{60};
+// Nothing the runtime does takes longer, short of a fault. Counted in glances:
+// the clock goes on while the process is stopped, and the runtime does not.
 constexpr auto glance = std::chrono::milliseconds{100};
+constexpr auto patience = std::chrono::seconds{60} / glance;
 
 options make_runtime_options(const replay_options& opts) {
   auto res = options{};
@@ -237,8 +239,7 @@ template <class Answer>
 std::optional<Answer> runtime_link::await(ticket_id ticket, const char* what) {
   auto res = std::optional<Answer>{};
   auto refused = false;
-  const auto deadline = wall_clock::now() + patience;
-  for (;;) {
+  for (auto empty = std::int64_t{0};;) {
     for (auto& event : runtime_.poll()) {
       if (auto* answer = std::get_if<Answer>(&event);
           answer != nullptr && answer->ticket == ticket) {
@@ -251,7 +252,7 @@ std::optional<Answer> runtime_link::await(ticket_id ticket, const char* what) {
     }
     if (res || refused)
       return res;
-    if (!runtime_.wait(glance) && wall_clock::now() > deadline)
+    if (!runtime_.wait(glance) && ++empty > patience)
       throw replay_failure{std::string{"no answer to "} + what
                            + " within a minute"};
   }
@@ -284,15 +285,14 @@ void runtime_link::for_each_rank(const std::function<void(rank&)>& call) {
 
 template <class Answer>
 Answer runtime_link::await(rank& side, const char* what) {
-  const auto deadline = wall_clock::now() + patience;
-  for (;;) {
+  for (auto empty = std::int64_t{0};;) {
     for (auto& event : side.poll()) {
       if (auto* answer = std::get_if<Answer>(&event))
         return std::move(*answer);
       if (const auto* failed = std::get_if<rank_failed>(&event))
         throw replay_failure{std::string{what} + ": " + failed->reason.text};
     }
-    if (!side.wait(glance) && wall_clock::now() > deadline)
+    if (!side.wait(glance) && ++empty > patience)
       throw replay_failure{std::string{"no answer to "} + what
                            + " within a minute"};
   }

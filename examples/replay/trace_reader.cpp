@@ -7,11 +7,15 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <string_view>
+#include <system_error>
 #include <unordered_set>
 #include <utility>
 
@@ -21,6 +25,8 @@ namespace {
 
 constexpr token_count max_tokens = 10'000'000;
 constexpr std::int64_t max_milliseconds = 1'000'000'000'000;
+// More than twice what a row of `max_tokens` needs with the longest ids.
+constexpr std::size_t max_line_bytes = 1u << 20;
 constexpr std::string_view azure_header
   = "TIMESTAMP,ContextTokens,GeneratedTokens";
 
@@ -177,6 +183,51 @@ row_or_fault azure_row(std::string_view line) {
 
 // -- both ---------------------------------------------------------------------
 
+// A device may never end, a directory cannot be read. What cannot be seen is
+// left to the attempt to open it, which has the reason.
+std::string find_misuse(const std::string& path) {
+  auto ignored = std::error_code{};
+  const auto status = std::filesystem::status(path, ignored);
+  if (std::filesystem::is_directory(status))
+    return "is a directory, not a file";
+  if (std::filesystem::exists(status)
+      && !std::filesystem::is_regular_file(status)
+      && !std::filesystem::is_fifo(status))
+    return "is neither a file nor a pipe";
+  return {};
+}
+
+// Reads lines up to `max_line_bytes`: what comes through a pipe may never have
+// an end of line.
+class line_reader {
+public:
+  explicit line_reader(std::istream& in)
+    : in_(in), buffer_(max_line_bytes + 1) {
+    // nop
+  }
+
+  /// @returns false at the end, and if the line is too long.
+  bool next(std::string& line) {
+    in_.getline(buffer_.data(), static_cast<std::streamsize>(buffer_.size()));
+    const auto got = static_cast<std::size_t>(in_.gcount());
+    too_long_ = in_.fail() && !in_.eof() && !in_.bad();
+    if (in_.fail())
+      return false;
+    // The end of line is counted, but not stored.
+    line.assign(buffer_.data(), in_.eof() ? got : got - 1);
+    return true;
+  }
+
+  [[nodiscard]] bool too_long() const noexcept {
+    return too_long_;
+  }
+
+private:
+  std::istream& in_;
+  std::vector<char> buffer_;
+  bool too_long_ = false;
+};
+
 bool blank(std::string_view line) {
   return line.find_first_not_of(" \t") == std::string_view::npos;
 }
@@ -184,9 +235,12 @@ bool blank(std::string_view line) {
 } // namespace
 
 result<std::vector<trace_row>> read_trace(const std::string& path) {
+  if (const auto misuse = find_misuse(path); !misuse.empty())
+    return fault(path + ": " + misuse);
   auto file = std::ifstream{path};
   if (!file)
-    return fault(path + ": cannot be opened");
+    return fault(path + ": cannot be opened: " + std::strerror(errno));
+  auto lines = line_reader{file};
   auto rows = std::vector<trace_row>{};
   auto line = std::string{};
   auto number = std::size_t{0};
@@ -194,7 +248,7 @@ result<std::vector<trace_row>> read_trace(const std::string& path) {
   const auto at_line = [&](const std::string& text) {
     return fault(path + ":" + std::to_string(number) + ": " + text);
   };
-  while (std::getline(file, line)) {
+  while (lines.next(line)) {
     ++number;
     if (!line.empty() && line.back() == '\r')
       line.pop_back();
@@ -215,6 +269,10 @@ result<std::vector<trace_row>> read_trace(const std::string& path) {
     if (!rows.empty() && row.value().arrival < rows.back().arrival)
       return at_line("earlier than the row before it");
     rows.push_back(std::move(row).value());
+  }
+  if (lines.too_long()) {
+    ++number;
+    return at_line("longer than " + std::to_string(max_line_bytes) + " bytes");
   }
   if (file.bad())
     return fault(path + ": reading failed");

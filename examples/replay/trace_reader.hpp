@@ -28,8 +28,10 @@ struct trace_row {
 };
 
 /// Reads and checks a whole trace: Mooncake JSON lines, or the CSV of the Azure
-/// traces. Which of the two is seen from the first line.
-/// @returns `ec::invalid_argument` and "file:line: what is wrong".
+/// traces. Which of the two is seen from the first line. From a pipe it reads
+/// until that is closed.
+/// @returns `ec::invalid_argument` and "file:line: what is wrong", also if
+///          `path` is neither a file nor a pipe, or a line has more than 1 MiB.
 [[nodiscard]] result<std::vector<trace_row>>
 read_trace(const std::string& path);
 

@@ -12,10 +12,10 @@
 #include <spdlog/sinks/null_sink.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <exception>
 #include <iostream>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,6 +26,10 @@ namespace {
 constexpr auto exit_same = 0;
 constexpr auto exit_mismatch = 1;
 constexpr auto exit_invalid = 2;
+
+void complain(const std::string& text) {
+  std::cerr << "kvtide-conformance: " << text << '\n';
+}
 
 struct command {
   std::vector<std::string> paths;
@@ -39,13 +43,12 @@ struct totals {
   std::size_t files = 0;
   std::size_t lines = 0;
   std::size_t mismatches = 0;
-  bool invalid = false;
+  /// Of the files, those that cannot be read or are no vector.
+  std::size_t unusable = 0;
   traffic handled;
 };
 
 void define(CLI::App& app, command& cmd) {
-  static const auto deliveries = std::map<std::string, plan_delivery>{
-    {"direct", plan_delivery::direct}, {"by_engine", plan_delivery::by_engine}};
   app
     .add_option("PATH", cmd.paths,
                 "vector files, or directories with *.jsonl files at any depth")
@@ -53,10 +56,22 @@ void define(CLI::App& app, command& cmd) {
   app.add_flag("--list", cmd.list,
                "read and check the files, print one line each, replay nothing");
   app.add_flag("--trace", cmd.trace, "print each message that is handled");
+  // CLI11's own words for an enum take its numbers, too, and show them.
   app
-    .add_option("--delivery", cmd.delivery,
-                "how plans reach the ranks: direct (default) or by_engine")
-    ->transform(CLI::CheckedTransformer(deliveries));
+    .add_option_function<std::string>(
+      "--delivery",
+      [&cmd](const std::string& word) {
+        cmd.delivery
+          = word == "direct" ? plan_delivery::direct : plan_delivery::by_engine;
+      },
+      "how plans reach the ranks (direct, by_engine; default direct)")
+    ->type_name("WORD")
+    ->check(CLI::Validator{[](const std::string& word) {
+                             return word == "direct" || word == "by_engine"
+                                    ? std::string{}
+                                    : word + " is none of direct, by_engine";
+                           },
+                           ""});
   app
     .add_option("--stub", cmd.stub,
                 "ACTOR:MESSAGE, a handler that does nothing")
@@ -64,8 +79,10 @@ void define(CLI::App& app, command& cmd) {
     ->check([](const std::string& text) {
       return text.find(':') == std::string::npos ? "want ACTOR:MESSAGE" : "";
     });
-  app.footer("Prints one line per mismatch. Exit code: 0 if all answers are as "
-             "expected,\n1 if not, 2 if a path or a file cannot be used.");
+  app.footer(
+    "Prints one line per mismatch. Exit code: 0 if all answers are as "
+    "expected,\n1 if not, 2 if a path or a file cannot be used or the output "
+    "cannot be written.");
 }
 
 replay_options options_of(const command& cmd) {
@@ -81,15 +98,12 @@ replay_options options_of(const command& cmd) {
 
 void play(const std::string& path, const command& cmd, totals& sum) {
   const auto file = read_vector_file(path);
+  ++sum.files;
   if (!file) {
-    // Counts, so that the last line never looks like success.
     std::cerr << file.failure().text << '\n';
-    sum.invalid = true;
-    ++sum.files;
-    ++sum.mismatches;
+    ++sum.unusable;
     return;
   }
-  ++sum.files;
   sum.lines += file.value().line_count;
   if (cmd.list) {
     std::cout << path << ": " << file.value().name << ", "
@@ -117,9 +131,9 @@ void print_traffic(const traffic& handled) {
 }
 
 int run(const command& cmd) {
-  const auto files = find_vector_files(cmd.paths);
+  const auto files = find_vector_files(cmd.paths, complain);
   if (!files) {
-    std::cerr << "kvtide-conformance: " << files.failure().text << '\n';
+    complain(files.failure().text);
     return exit_invalid;
   }
   auto sum = totals{};
@@ -128,8 +142,12 @@ int run(const command& cmd) {
   if (!cmd.list)
     print_traffic(sum.handled);
   std::cout << "files=" << sum.files << " lines=" << sum.lines
-            << " mismatches=" << sum.mismatches << std::endl;
-  if (sum.invalid)
+            << " mismatches=" << sum.mismatches;
+  // Last, so that the line never looks like success.
+  if (sum.unusable > 0)
+    std::cout << " unusable=" << sum.unusable;
+  std::cout << std::endl;
+  if (sum.unusable > 0)
     return exit_invalid;
   return sum.mismatches == 0 ? exit_same : exit_mismatch;
 }
@@ -143,7 +161,13 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {
-    return app.exit(problem) == 0 ? exit_same : exit_invalid;
+    if (problem.get_exit_code() == 0)
+      return app.exit(problem); // Help.
+    // One line, also for words on the command line that have several.
+    auto what = std::string{problem.what()};
+    std::replace(what.begin(), what.end(), '\n', ' ');
+    complain(what + "; see --help");
+    return exit_invalid;
   }
   // Mismatches say it; what actors log about them would hide the lines.
   if (!cmd.trace)
@@ -156,10 +180,14 @@ int run(int argc, char** argv) {
 } // namespace kvtide::conformance
 
 int main(int argc, char** argv) {
+  using namespace kvtide::conformance;
   try {
-    return kvtide::conformance::run(argc, argv);
+    const auto status = run(argc, argv);
+    if (std::cout.flush())
+      return status;
+    complain("cannot write to standard output");
   } catch (const std::exception& problem) {
-    std::cerr << "kvtide-conformance: " << problem.what() << '\n';
-    return 2;
+    complain(problem.what());
   }
+  return exit_invalid;
 }

@@ -67,7 +67,10 @@ bool is_under_test(const handler_name& handler) {
 const std::vector<scenario>& vectors() {
   static const auto files = [] {
     auto result = std::vector<scenario>{};
-    auto paths = find_vector_files({KVTIDE_VECTORS});
+    auto paths
+      = find_vector_files({KVTIDE_VECTORS}, [](const std::string& skipped) {
+          ADD_FAILURE() << skipped;
+        });
     if (paths)
       for (const auto& path : paths.value())
         if (auto file = read_vector_file(path))

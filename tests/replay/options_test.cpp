@@ -12,7 +12,9 @@
 namespace kvtide::replay {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 std::variant<replay_options, early_exit> parse(std::vector<const char*> words) {
   words.insert(words.begin(), {"kvtide-replay", "--trace", "t.jsonl"});
@@ -36,7 +38,8 @@ std::string refused(std::vector<const char*> words) {
     return "nothing";
   EXPECT_EQ(exit->code, 2);
   EXPECT_EQ(std::count(exit->text.begin(), exit->text.end(), '\n'), 0);
-  EXPECT_EQ(exit->text.find("kvtide-replay: "), 0u);
+  EXPECT_THAT(exit->text, StartsWith("kvtide-replay: "));
+  EXPECT_THAT(exit->text, EndsWith("; see --help"));
   return exit->text;
 }
 
@@ -62,7 +65,7 @@ TEST(Options, AreRead) {
                 "--host-bytes", "2GiB",      "--device-blocks",  "99",
                 "--clock",      "real",      "--json",           "-",
                 "--sync",       "--packed",  "--copy-bandwidth", "3MiB",
-                "--no-progress"});
+                "--delivery",   "by_engine", "--no-progress"});
   EXPECT_EQ(opts.rows, 10u);
   EXPECT_EQ(opts.ranks, 2u);
   EXPECT_EQ(opts.seed, 7u);
@@ -72,6 +75,7 @@ TEST(Options, AreRead) {
   EXPECT_EQ(opts.host_bytes, 2ull << 30);
   EXPECT_EQ(opts.shape.device_blocks, 99u);
   EXPECT_EQ(opts.clock, device_kind::host);
+  EXPECT_EQ(opts.delivery, plan_delivery::by_engine);
   EXPECT_EQ(opts.json, "-");
   EXPECT_FALSE(opts.async);
   EXPECT_TRUE(opts.shape.packed);
@@ -121,8 +125,11 @@ TEST(Options, RefuseWhatTheyDoNotKnow) {
   EXPECT_THAT(refused({"--rules", "loose"}), HasSubstr("--rules"));
   EXPECT_THAT(refused({"--policy", "fifo"}), HasSubstr("--policy"));
   EXPECT_THAT(refused({"--clock", "wall"}), HasSubstr("--clock"));
+  EXPECT_THAT(refused({"--delivery", "engine"}),
+              HasSubstr("engine is none of direct, by_engine"));
   EXPECT_THAT(refused({"--colour"}), HasSubstr("--colour"));
   EXPECT_THAT(refused({"extra"}), HasSubstr("extra"));
+  EXPECT_THAT(refused({"two\nlines"}), HasSubstr("two lines"));
   EXPECT_THAT(refused({"--seed"}), HasSubstr("--seed"));
 }
 

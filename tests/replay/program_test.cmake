@@ -97,7 +97,11 @@ file(WRITE "${SCRATCH}/negative.jsonl"
      "{\"timestamp\":0,\"input_length\":-5,\"output_length\":1,\"hash_ids\":[]}")
 refuse("negative.jsonl:1: input_length is -5" --trace
        "${SCRATCH}/negative.jsonl")
-refuse("cannot be opened" --trace "${SCRATCH}/missing.jsonl")
+refuse("cannot be opened: No such file" --trace "${SCRATCH}/missing.jsonl")
+refuse("is a directory" --trace "${SCRATCH}")
+if(EXISTS /dev/zero)
+  refuse("is neither a file nor a pipe" --trace /dev/zero)
+endif()
 refuse("--trace")
 refuse("--device-blocks" --trace "${SAMPLE}" --device-blocks 0)
 refuse("--tokens-per-block" --trace "${SAMPLE}" --tokens-per-block -1)
@@ -105,4 +109,25 @@ refuse("--rules" --trace "${SAMPLE}" --rules none)
 refuse("more than once" --trace "${SAMPLE}" --sync --sync)
 refuse("more than the machine has" --trace "${SAMPLE}" --host-bytes 4096TiB)
 refuse("host_bytes" --trace "${SAMPLE}" --host-bytes 1)
-refuse("cannot be written" --trace "${SAMPLE}" --json "${SCRATCH}/no/report")
+refuse("cannot be written: No such file" --trace "${SAMPLE}" --json
+       "${SCRATCH}/no/report")
+
+# A report that is lost is no verdict on the bytes: not status 1.
+if(EXISTS /dev/full)
+  run(2 --trace "${SAMPLE}" --rows 20 --json /dev/full)
+  if(NOT errors STREQUAL "kvtide-replay: /dev/full: cannot be written\n")
+    message(SEND_ERROR "complained with: ${errors}")
+  endif()
+  foreach(words IN ITEMS "" "--json;-" "--help")
+    execute_process(
+      COMMAND "${PROGRAM}" --trace "${SAMPLE}" --rows 20 ${words}
+      RESULT_VARIABLE got
+      OUTPUT_FILE /dev/full
+      ERROR_VARIABLE errors)
+    if(NOT got STREQUAL 2
+       OR NOT errors STREQUAL
+          "kvtide-replay: cannot write to standard output\n")
+      message(SEND_ERROR "${words}: exit status ${got}: ${errors}")
+    endif()
+  endforeach()
+endif()

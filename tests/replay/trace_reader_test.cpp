@@ -6,8 +6,11 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <fcntl.h>
 #include <fstream>
 #include <string>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace kvtide::replay {
 namespace {
@@ -128,8 +131,41 @@ TEST_F(TraceReader, RefusesATraceWithoutRequests) {
   EXPECT_EQ(complaint(""), ": holds no request");
   EXPECT_EQ(complaint("TIMESTAMP,ContextTokens,GeneratedTokens\n"),
             ": holds no request");
+}
+
+TEST_F(TraceReader, SaysWhyThereIsNothingToRead) {
   EXPECT_EQ(read_trace("/nowhere/at/all").failure().text,
-            "/nowhere/at/all: cannot be opened");
+            "/nowhere/at/all: cannot be opened: No such file or directory");
+  EXPECT_EQ(read_trace("/").failure().text, "/: is a directory, not a file");
+  EXPECT_EQ(read_trace("/dev/zero").failure().text,
+            "/dev/zero: is neither a file nor a pipe");
+}
+
+TEST_F(TraceReader, RefusesALineWithoutEnd) {
+  const auto row = std::string{
+    R"({"timestamp":0,"input_length":5,"output_length":1,"hash_ids":[1]})"};
+  // Blanks count, and so does the last line, which may have no end.
+  const auto padding = std::string((1u << 20) - row.size(), ' ');
+  EXPECT_TRUE(read(row + padding).ok());
+  EXPECT_TRUE(read(row + padding + "\n").ok());
+  EXPECT_EQ(complaint(row + "\n" + padding + row + " \n" + row),
+            ":2: longer than 1048576 bytes");
+  EXPECT_EQ(complaint(padding + row + " "), ":1: longer than 1048576 bytes");
+}
+
+TEST_F(TraceReader, ReadsFromAPipe) {
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  // Opened for both, so that neither side waits for the other; this much fits.
+  const auto pipe = open(path.c_str(), O_RDWR);
+  ASSERT_GE(pipe, 0);
+  const auto rows = std::string{
+    R"({"timestamp":0,"input_length":5,"output_length":1,"hash_ids":[1]})"
+    "\nno row\n"};
+  ASSERT_EQ(write(pipe, rows.data(), rows.size()),
+            static_cast<ssize_t>(rows.size()));
+  EXPECT_EQ(read_trace(path).failure().text,
+            path + ":2: not a complete JSON object");
+  close(pipe);
 }
 
 TEST(IdealHits, CountsLeadingIdsOfEarlierRows) {
