@@ -3,7 +3,6 @@
 #pragma once
 
 #include <boost/container/small_vector.hpp>
-
 #include <cstddef>
 #include <span>
 #include <utility>
@@ -32,7 +31,6 @@ public:
     base::operator=(std::move(static_cast<base&>(x)));
     return *this;
   }
-
 
   // As a std::vector is one.
   // NOLINTNEXTLINE(google-explicit-constructor)
