@@ -165,7 +165,9 @@ private:
   bool plain_step();
   [[nodiscard]] std::string text_of(const choice& what,
                                     std::size_t index) const;
-  [[nodiscard]] std::string name_of(const caf::scheduled_actor& actor) const;
+  /// "worker 1", or `otherwise` for an actor of no rank.
+  [[nodiscard]] std::string name_of(caf::actor_id id,
+                                    const char* otherwise) const;
   /// @returns null if it belongs to no rank
   [[nodiscard]] const rank_member* member(caf::actor_id id) const;
 

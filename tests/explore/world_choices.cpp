@@ -206,8 +206,14 @@ std::string world::text_of(const choice& what, std::size_t index) const {
     case choice_kind::actor: {
       auto& actor = actors_.ready_actor(index);
       const auto* next = actor.mailbox().peek();
-      return name_of(actor) + " <- "
-           + (next != nullptr ? describe(*next, texts_) : "its start");
+      const auto who = name_of(actor.id(), actor.name()) + " <- ";
+      if (next == nullptr)
+        return who + "its start";
+      if (next->content().match_elements<caf::down_msg>())
+        return who + "the death of "
+             + name_of(next->content().get_as<caf::down_msg>(0).source.id(),
+                       "a request or the cache manager");
+      return who + describe(*next, texts_);
     }
     case choice_kind::copy_end:
       return rank + "copy of job " + id + " ends";
@@ -241,10 +247,10 @@ std::string world::text_of(const choice& what, std::size_t index) const {
   return "whim " + id;
 }
 
-std::string world::name_of(const caf::scheduled_actor& actor) const {
-  const auto* part = member(actor.id());
+std::string world::name_of(caf::actor_id id, const char* otherwise) const {
+  const auto* part = member(id);
   if (part == nullptr)
-    return actor.name();
+    return otherwise;
   constexpr const char* names[]
     = {"worker", "device", "rank side", "link to worker", "link from worker"};
   return names[static_cast<std::size_t>(part->role)]
