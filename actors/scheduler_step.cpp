@@ -76,7 +76,7 @@ void scheduler_state::start(msg::step& x) {
   step.plan.loads = std::exchange(waiting_loads, {});
   invite_all(step, call.preempted);
   auto& current = phase.emplace<step_phase>(std::move(step));
-  if (!current.begin_late)
+  if (opts.delivery == plan_delivery::direct && !current.begin_late)
     send_begin_step(current, {}); // Before any request is asked.
   ask_participants(current);
 }
@@ -536,8 +536,6 @@ bool scheduler_state::stores_paused() {
 
 void scheduler_state::send_begin_step(const step_phase& step,
                                       std::vector<job> flushed_stores) {
-  if (opts.delivery != plan_delivery::direct)
-    return;
   broadcast(msg::begin_step{step.plan.step,
                             step.plan.loads,
                             std::move(flushed_stores),

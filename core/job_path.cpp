@@ -14,10 +14,12 @@ void job_path::begin_step() {
 }
 
 bool job_path::take(job_id id, job_kind kind) {
-  const auto overtaken = kind == job_kind::load && last_.may_have(id);
-  if (!this_.may_have(id) && !overtaken)
+  // A load that was overtaken has an id of the step before.
+  const auto overtaken = kind == job_kind::load && !this_.may_have(id);
+  auto& of = overtaken ? last_ : this_;
+  if (!of.may_have(id))
     return false;
-  auto& ids = (this_.may_have(id) ? this_ : last_).ids;
+  auto& ids = of.ids;
   const auto place = std::lower_bound(ids.begin(), ids.end(), id);
   if (place != ids.end() && *place == id)
     return false;

@@ -138,6 +138,15 @@ protected:
     log.heard.clear();
   }
 
+  /// The next rank of the process: from here on it is spoken to.
+  /// @returns the device of the one before
+  device_actor start_another(const rank_memory& other) {
+    auto before = std::exchange(uut, world.spawn_device(config));
+    worker = world.spawn(fake_worker, &log);
+    ask(msg::register_memory{other.memory});
+    return before;
+  }
+
   template <class Message>
   void ask(Message message) {
     world.send_as(worker, uut, std::move(message));
@@ -238,9 +247,7 @@ TEST_F(Device, ReplicasOfOneProcessShareAPool) {
   rank_memory other;
   other.memory.writers = 2;
   other.memory.writer = 1;
-  const auto first = std::exchange(uut, world.spawn_device(config));
-  worker = world.spawn(fake_worker, &log);
-  ask(msg::register_memory{other.memory});
+  const auto first = start_another(other);
   ask(msg::submit_jobs{{load(2, 0, 7, 8)}, {}, {}});
   tick(200);
   EXPECT_EQ(other.at(7), 'x');
@@ -258,9 +265,7 @@ TEST_F(Device, AReplicaThatNeverWritesReadsWhatTheOthersStored) {
   rank_memory other;
   other.memory.writers = 2;
   other.memory.writer = 2;
-  const auto first = std::exchange(uut, world.spawn_device(config));
-  worker = world.spawn(fake_worker, &log);
-  ask(msg::register_memory{other.memory});
+  const auto first = start_another(other);
   ask(msg::submit_jobs{{load(2, 0, 7, no_block)}, {}, {}});
   tick(200);
   EXPECT_EQ(other.at(7), 'x');
@@ -274,9 +279,7 @@ TEST_F(Device, RanksThatAreNoReplicasHavePoolsOfTheirOwn) {
   tick(100);
   rank_memory other;
   other.fill(7, 'o');
-  const auto first = std::exchange(uut, world.spawn_device(config));
-  worker = world.spawn(fake_worker, &log);
-  ask(msg::register_memory{other.memory});
+  const auto first = start_another(other);
   ask(msg::submit_jobs{{load(2, 0, 7, no_block)}, {}, {}});
   tick(200);
   EXPECT_NE(other.at(7), 'x');

@@ -119,6 +119,20 @@ void progress(const arguments& how, const std::string& line) {
     std::cerr << "\r\x1b[K" << line << std::flush; // Over the last line.
 }
 
+/// Shows the progress of a long work.
+/// @returns whether it goes on
+bool goes_on(const arguments& how, const scenario& what, std::uint64_t runs) {
+  if (runs % 64 == 0)
+    progress(how, what.name + " " + std::to_string(runs));
+  return interrupted == 0;
+}
+
+int status_of(std::uint64_t violations) {
+  if (violations > 0)
+    return broken;
+  return interrupted != 0 ? stopped : clean;
+}
+
 // -- what it can do -----------------------------------------------------------
 
 /// @param label of the schedule
@@ -142,12 +156,10 @@ int sweep(const std::vector<const scenario*>& which, seed_range seeds,
   auto compared = std::uint64_t{0};
   auto violations = std::uint64_t{0};
   for (const auto* what : which) {
-    const auto swept = run_seeds(
-      *what, seeds.first, seeds.last, [&](const outcome&, std::uint64_t runs) {
-        if (runs % 64 == 0)
-          progress(how, what->name + " " + std::to_string(runs));
-        return interrupted == 0;
-      });
+    const auto swept = run_seeds(*what, seeds.first, seeds.last,
+                                 [&](const outcome&, std::uint64_t runs) {
+                                   return goes_on(how, *what, runs);
+                                 });
     progress(how, "");
     if (swept.broken) {
       std::cout << "scenario " << what->name << " seed " << swept.seed
@@ -171,9 +183,7 @@ int sweep(const std::vector<const scenario*>& which, seed_range seeds,
             << " compared=" << compared << " violations=" << violations
             << (violations > 0 ? ", each scenario stopped at its first" : "")
             << '\n';
-  if (violations > 0)
-    return broken;
-  return interrupted != 0 ? stopped : clean;
+  return status_of(violations);
 }
 
 int search(const std::vector<const scenario*>& which, const arguments& how) {
@@ -181,11 +191,8 @@ int search(const std::vector<const scenario*>& which, const arguments& how) {
   auto violations = std::size_t{0};
   for (const auto* what : which) {
     const auto result
-      = search_all(*what, how.deviations, how.most_runs, [&](std::size_t runs) {
-          if (runs % 64 == 0)
-            progress(how, what->name + " " + std::to_string(runs));
-          return interrupted == 0;
-        });
+      = search_all(*what, how.deviations, how.most_runs,
+                   [&](std::size_t runs) { return goes_on(how, *what, runs); });
     progress(how, "");
     std::cout << "scenario=" << what->name << " deviations<=" << how.deviations
               << " schedules=" << result.runs << " skipped=" << result.skipped
@@ -200,9 +207,7 @@ int search(const std::vector<const scenario*>& which, const arguments& how) {
       break;
   }
   std::cout << "schedules=" << total << " violations=" << violations << '\n';
-  if (violations > 0)
-    return broken;
-  return interrupted != 0 ? stopped : clean;
+  return status_of(violations);
 }
 
 int explore(const arguments& how) {

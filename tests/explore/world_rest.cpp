@@ -26,20 +26,24 @@ void world::check_rest() {
   if (found())
     return;
   // It still serves, and what it has is right on all ranks.
-  using add = void (engine_model::*)();
-  for (add more : {&engine_model::add_probes, &engine_model::add_last_writer,
-                   &engine_model::add_last_reader}) {
-    (*engine_.*more)();
-    idle_times_ = 0; // They may wait for time, too.
+  const auto serves = [this] {
+    idle_times_ = 0; // The last requests may wait for time, too.
     auto events = std::size_t{0};
     while (!found() && ++events < most_last_events && plain_step())
       ; // nop
     if (!found() && !engine_->over())
       findings_.report("life", "a request that came after all others is stuck");
-    if (found())
-      return;
-  }
-  check_leftovers();
+    return !found();
+  };
+  engine_->add_probes();
+  if (!serves())
+    return;
+  engine_->add_last_writer();
+  if (!serves())
+    return;
+  engine_->add_last_reader();
+  if (serves())
+    check_leftovers();
 }
 
 void world::check_leftovers() {
