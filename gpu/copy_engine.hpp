@@ -144,6 +144,12 @@ public:
 
   /// Jobs that were submitted and not yet reported by `poll`.
   [[nodiscard]] virtual std::size_t in_flight() const = 0;
+
+  /// Why no job can succeed any more (G7), or no error while they can. All that
+  /// were in flight have failed then.
+  [[nodiscard]] virtual error lost() const {
+    return {};
+  }
 };
 
 } // namespace kvtide::gpu

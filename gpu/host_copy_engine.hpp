@@ -8,6 +8,7 @@
 #include "kvtide/result.hpp"
 
 #include "gpu/copy_engine.hpp"
+#include "gpu/copy_fault.hpp"
 #include "gpu/host_event.hpp"
 
 #include <cstdint>
@@ -15,25 +16,6 @@
 #include <memory>
 
 namespace kvtide::gpu {
-
-enum class fault_kind : std::uint8_t {
-  none,
-  /// Rows before `row` are copied, then the job fails.
-  fail,
-  /// The job takes `delay` longer and keeps its stream busy meanwhile.
-  delay,
-  /// The job is never reported. Virtual engine: only it and the jobs ordered
-  /// behind it by slot or `after` hang. Real engine: all jobs behind it on its
-  /// stream hang too, until the engine is destroyed.
-  hang,
-};
-
-/// What goes wrong with one job.
-struct copy_fault {
-  fault_kind kind = fault_kind::none;
-  std::uint32_t row = 0;
-  nanoseconds_t delay = 0;
-};
 
 /// Configures either host engine.
 struct host_engine_config {

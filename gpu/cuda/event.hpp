@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include "kvtide/result.hpp"
+
+#include "gpu/cuda/owner.hpp"
+
+namespace kvtide::gpu {
+
+using event = owner<cudaEvent_t, ::cudaEventDestroy>;
+
+/// Makes an event of the current device.
+/// @param timed whether `cudaEventElapsedTime` works with it; costs a little
+[[nodiscard]] inline result<event> make_event(bool timed = false) {
+  auto made = cudaEvent_t{};
+  if (auto failed
+      = check("cudaEventCreateWithFlags",
+              ::cudaEventCreateWithFlags(
+                &made, timed ? cudaEventDefault : cudaEventDisableTiming));
+      failed.code != ec::none)
+    return failed;
+  return event{made};
+}
+
+} // namespace kvtide::gpu

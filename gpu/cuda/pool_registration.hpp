@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include "kvtide/error.hpp"
+#include "kvtide/result.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace kvtide::gpu {
+
+/// Pins pieces of a host pool for all devices of this process (G5), and says
+/// where a device sees them.
+class pool_registration {
+public:
+  /// @returns `ec::unsupported` without such a device or in a build without
+  ///          CUDA
+  [[nodiscard]] static result<std::shared_ptr<pool_registration>>
+  make(int device);
+
+  pool_registration(const pool_registration&) = delete;
+
+  pool_registration& operator=(const pool_registration&) = delete;
+
+  ~pool_registration();
+
+  /// Registers memory.
+  /// @returns what CUDA says; the call then had no effect
+  [[nodiscard]] error add(std::byte* first, std::uint64_t bytes);
+
+  /// @pre `first` was added, and no copy touches the piece any more
+  void remove(std::byte* first) noexcept;
+
+  /// Where the device sees `[first, first + bytes)`, or null if that does not
+  /// lie in one piece.
+  [[nodiscard]] std::byte* device_address(const void* first,
+                                          std::uint64_t bytes) const;
+
+  /// Leaks what is registered: the context is gone (G7).
+  void abandon();
+
+private:
+  struct impl;
+  explicit pool_registration(std::unique_ptr<impl> ptr) noexcept;
+  std::unique_ptr<impl> impl_;
+};
+
+} // namespace kvtide::gpu
