@@ -264,8 +264,8 @@ public:
   /// @returns why one of them will not be: its context is lost.
   cudaError_t wait_for(const std::vector<completion_ptr>& ends, int device);
 
-  /// Waits until nothing uses a region.
-  void wait_until_unused(const region& used, int device);
+  /// Waits until nothing uses a region. @returns as `wait_for`
+  cudaError_t wait_until_unused(const region& used, int device);
 
   /// Chance. @returns below `limit`
   std::size_t draw(std::size_t limit);

@@ -127,7 +127,9 @@ T* device_view_of(const T* address, std::size_t count = 1) {
 void fail_call(std::string_view function, std::uint32_t nth, cudaError_t code,
                bool sticky = false);
 
-/// Operations that touch the range stop after their first half.
+/// Operations that touch the range stop after their first half. Ranges of
+/// faults are of one allocation or registration that the machine knows by now,
+/// at host or device addresses.
 void hang(memory_range range);
 
 /// Lets all that hangs go on; nothing hangs from now on.
