@@ -17,6 +17,23 @@ TEST_F(stand_in_memory, DeviceMemoryIsReachedThroughItsView) {
   EXPECT_EQ(device_view(device, 1), nullptr);
 }
 
+TEST_F(stand_in_memory, ATestMayAskForDeviceAddressesThatTheHostCanUse) {
+  auto wanted = manual();
+  wanted.host_can_use_device_addresses = true;
+  start(wanted);
+  auto* device = make_device_bytes(64);
+  EXPECT_EQ(device_view(device, 64), device);
+  std::memset(device, 4, 64);
+  EXPECT_EQ(count_of(device, 64, 4), 64u);
+}
+
+/// A GPU's memory is not mapped into the host's.
+TEST_F(stand_in_memory, TheHostDiesOfADeviceAddress) {
+  auto* device = make_device_bytes(64);
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(*device = std::byte{1}, "");
+}
+
 /// CUDA Runtime API, cudaFree: an address that was freed already is an error.
 TEST_F(stand_in_memory, MemoryIsFreedOnceByItsStart) {
   auto* device = make_device_bytes(100);

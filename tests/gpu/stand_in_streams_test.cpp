@@ -160,6 +160,27 @@ TEST_F(stand_in_streams, AKernelNeedsItsStreamsDevice) {
   EXPECT_EQ(enqueue(stream, nothing, nothing, {}), cudaSuccess);
 }
 
+/// CUDA programming guide, peer access: without it, a kernel that uses another
+/// device's memory has an illegal address. A copy may.
+TEST_F(stand_in_streams, AKernelCannotReachAnotherDevicesMemory) {
+  auto wanted = manual();
+  wanted.devices = 2;
+  start(wanted);
+  auto* far_away = make_device_bytes(64);
+  EXPECT_EQ(cudaSetDevice(1), cudaSuccess);
+  auto* near = make_device_bytes(64);
+  const auto stream = make_stream();
+  copy(far_away, near, 64, stream);
+  EXPECT_EQ(enqueue(stream, [] {}, nullptr, {{near, 64}}), cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  EXPECT_EQ(enqueue(stream, [] { FAIL(); }, nullptr, {{far_away, 64}}),
+            cudaSuccess);
+  expect_refusal("no device can reach");
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaErrorIllegalAddress);
+  EXPECT_EQ(cudaSetDevice(0), cudaSuccess);
+  EXPECT_EQ(cudaFree(far_away), cudaSuccess);
+}
+
 /// CUDA Runtime API, cudaStreamCreateWithPriority: clamps what is out of range.
 TEST_F(stand_in_streams, PrioritiesAreClamped) {
   int least = 9;
