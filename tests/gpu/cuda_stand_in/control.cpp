@@ -131,8 +131,9 @@ cudaError_t enqueue(cudaStream_t stream, std::function<void()> first_half,
       return m.refuse(cudaErrorInvalidResourceHandle,
                       "the stream's device is not the current one");
     auto made = std::make_shared<operation>();
-    made->pieces.push_back(std::move(first_half));
-    made->pieces.push_back(std::move(second_half));
+    for (auto* half : {&first_half, &second_half})
+      if (*half)
+        made->pieces.push_back(std::move(*half));
     for (const auto& range : touches) {
       const auto at = find_for_device(m, range, found->device);
       if (!at.owner) {
