@@ -196,7 +196,9 @@ error device_state::open(const kv_memory& memory) {
               + std::to_string(memory.writers)
               + ", which is another host pool: register as before, or start a "
                 "new runtime"};
-  auto opened = chosen->open(shape.value(), memory, config.host_bytes);
+  gpu::host_pool_config wanted;
+  wanted.host_bytes = config.host_bytes;
+  auto opened = chosen->open(shape.value(), memory, wanted);
   if (!opened)
     return opened.failure();
   auto made = make_engine();
