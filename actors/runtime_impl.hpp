@@ -10,6 +10,7 @@
 
 #include "actors/alive.hpp"
 #include "actors/cache_manager.hpp"
+#include "actors/compute_side.hpp"
 #include "actors/device.hpp"
 #include "actors/gpu_worker.hpp"
 #include "actors/no_cache.hpp"
@@ -57,6 +58,9 @@ struct rank::impl {
   device_actor device;
   gpu_worker_actor worker;
   std::shared_ptr<gpu::host_event_table> events;
+  /// Outlives a device: what it says of a lost GPU holds for the next one.
+  std::shared_ptr<compute_side> compute = std::make_shared<compute_side>();
+  device_kind kind = device_kind::host;
 };
 
 struct runtime::impl {

@@ -45,7 +45,9 @@ instant_device(device_actor::stateful_pointer<instant_device_state> self,
         check->fenced(x.step, x.jobs, x.skipped);
       self->send(worker(), msg::fence_made{x.step, {}});
     },
-    [](const msg::device_tick&) {},
+    [=](const msg::device_tick&) {
+      self->send(worker(), msg::device_ticked{never});
+    },
     [](const msg::device_woke&) {},
   };
 }
