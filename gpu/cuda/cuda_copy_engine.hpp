@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include "kvtide/copy_path.hpp"
 #include "kvtide/result.hpp"
 
 #include "gpu/copy_engine.hpp"
@@ -19,27 +20,6 @@
 #include <string>
 
 namespace kvtide::gpu {
-
-/// How the bytes of a batch travel.
-enum class copy_path : std::uint8_t {
-  /// Small fragments by `kernel`, others by `batch` where the driver has it,
-  /// else by `plain`.
-  automatic,
-  /// One `cudaMemcpyBatchAsync` for many fragments (G4).
-  batch,
-  /// One `cudaMemcpyAsync` per fragment.
-  plain,
-  /// A kernel that reads and writes host memory through the link.
-  kernel,
-};
-
-/// What a step's compute waits with.
-enum class fence_wait : std::uint8_t {
-  /// An event for its stream.
-  stream,
-  /// The host: `poll` reports the step.
-  host,
-};
 
 /// Configures the engine of one device.
 struct cuda_engine_config {
