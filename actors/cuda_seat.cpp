@@ -14,20 +14,6 @@ constexpr std::uint32_t most_kernel_blocks = 1'024;
 constexpr std::uint32_t most_streams = 16;
 constexpr std::uint32_t most_prefault_threads = 256;
 
-gpu::copy_path path_of(cuda_copy_path path) {
-  switch (path) {
-    case cuda_copy_path::automatic:
-      break;
-    case cuda_copy_path::batch:
-      return gpu::copy_path::batch;
-    case cuda_copy_path::plain:
-      return gpu::copy_path::plain;
-    case cuda_copy_path::kernel:
-      return gpu::copy_path::kernel;
-  }
-  return gpu::copy_path::automatic;
-}
-
 std::string describe(int device, const gpu::device_facts& facts) {
   auto out = "GPU " + std::to_string(device) + ": " + facts.name + " at "
            + facts.pci_bus_id + ", driver "
@@ -66,14 +52,13 @@ error fault_of(const cuda_options& opts) {
 
 gpu::cuda_engine_config engine_config_of(const cuda_options& opts) {
   auto out = gpu::cuda_engine_config{};
-  out.path = path_of(opts.path);
+  out.path = opts.path;
   out.kernel_below = opts.kernel_below;
   out.kernel_blocks = opts.kernel_blocks;
   out.slice_bytes = opts.slice_bytes;
   out.bytes_in_flight = opts.bytes_in_flight;
   out.streams_per_direction = opts.streams_per_direction;
-  out.fences = opts.fences == cuda_fence_wait::host ? gpu::fence_wait::host
-                                                    : gpu::fence_wait::stream;
+  out.fences = opts.fences;
   out.calibration_file = opts.calibration_file;
   return out;
 }

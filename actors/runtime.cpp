@@ -197,6 +197,8 @@ void runtime::impl::start_rank(rank::impl& seat) {
   auto device_options
     = device_of(opts, seat.id, seat.events, seat.compute, shared_pool);
   device_options.start_time = now;
+  if (change_device)
+    change_device(device_options);
   // With real time a device may wait for memory; in simulated time it never
   // does, and a hop to another thread would cost more than its work.
   seat.device

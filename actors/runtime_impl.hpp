@@ -25,6 +25,7 @@
 #include <caf/actor_system_config.hpp>
 #include <caf/send.hpp>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -108,6 +109,8 @@ struct runtime::impl {
   cache_manager_actor cache;
   scheduler_actor scheduler;
   std::vector<std::unique_ptr<rank>> ranks;
+  /// For tests: changes what a device of a rank starts with.
+  std::function<void(device_config&)> change_device;
   ticket_id last_ticket = 0;
   /// Simulated time that the engine has asked for.
   nanoseconds_t now = 0;

@@ -6,33 +6,13 @@
 
 #pragma once
 
+#include "kvtide/copy_path.hpp"
+
 #include <cstdint>
 #include <optional>
 #include <string>
 
 namespace kvtide {
-
-/// How the bytes of a job travel between a GPU and its host pool.
-enum class cuda_copy_path : std::uint8_t {
-  /// Small fragments by `kernel`, others by `batch` where the driver has it,
-  /// else by `plain`.
-  automatic,
-  /// The copy engines, many fragments per call; needs a driver for CUDA 12.8.
-  batch,
-  /// The copy engines, one call per fragment.
-  plain,
-  /// A kernel that reads and writes host memory through the link: fast with
-  /// small fragments, but it takes multiprocessors from compute.
-  kernel,
-};
-
-/// What compute of a step waits with for the copies it depends on.
-enum class cuda_fence_wait : std::uint8_t {
-  /// Its stream waits: `step_ready` comes at once, with an event.
-  stream,
-  /// Nothing on the device: `step_ready` comes when the copies have ended.
-  host,
-};
 
 /// Whether a host pool lies in pages that the machine's administrator has set
 /// aside.
@@ -46,9 +26,9 @@ enum class huge_page_use : std::uint8_t {
 
 /// Options of `device_kind::cuda`, the same for all ranks.
 struct cuda_options {
-  cuda_copy_path path = cuda_copy_path::automatic;
+  copy_path path = copy_path::automatic;
 
-  /// With `cuda_copy_path::automatic`: fragments of fewer bytes go by `kernel`.
+  /// With `copy_path::automatic`: fragments of fewer bytes go by `kernel`.
   /// Without value: measured at the first registration.
   std::optional<std::uint64_t> kernel_below;
 
@@ -68,7 +48,7 @@ struct cuda_options {
   /// for; not below `slice_bytes`. Zero: two pieces.
   std::uint64_t bytes_in_flight = 0;
 
-  cuda_fence_wait fences = cuda_fence_wait::stream;
+  fence_wait fences = fence_wait::stream;
 
   huge_page_use huge_pages = huge_page_use::off;
 

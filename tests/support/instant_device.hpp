@@ -29,7 +29,7 @@ instant_device(device_actor::stateful_pointer<instant_device_state> self,
   };
   return {
     [=](const msg::register_memory&) {
-      self->send(worker(), msg::memory_registered{slots, 1, {}});
+      self->send(worker(), msg::memory_registered{slots, 1, {}, {}});
     },
     [](const msg::unregister_memory&) {},
     [=](const msg::submit_jobs& x) {
