@@ -14,6 +14,18 @@ constexpr std::uint32_t most_kernel_blocks = 1'024;
 constexpr std::uint32_t most_streams = 16;
 constexpr std::uint32_t most_prefault_threads = 256;
 
+gpu::huge_page_use pages_of(huge_page_use pages) {
+  switch (pages) {
+    case huge_page_use::off:
+      break;
+    case huge_page_use::if_available:
+      return gpu::huge_page_use::if_available;
+    case huge_page_use::required:
+      return gpu::huge_page_use::required;
+  }
+  return gpu::huge_page_use::off;
+}
+
 std::string describe(int device, const gpu::device_facts& facts) {
   auto out = "GPU " + std::to_string(device) + ": " + facts.name + " at "
            + facts.pci_bus_id + ", driver "
@@ -63,7 +75,18 @@ gpu::cuda_engine_config engine_config_of(const cuda_options& opts) {
   return out;
 }
 
-error cuda_seat::open(const kv_memory& memory) {
+result<std::shared_ptr<gpu::pool_registration>> shared_pins::get(int device) {
+  const std::lock_guard lock{mutex_};
+  if (made_)
+    return made_;
+  auto made = gpu::pool_registration::make(device);
+  if (made)
+    made_ = made.value();
+  return made;
+}
+
+error cuda_seat::open(const kv_memory& memory,
+                      const std::shared_ptr<shared_pins>& shared) {
   if (auto refused = gpu::check_on_device(memory); refused.code != ec::none)
     return refused;
   if (events_) {
@@ -77,22 +100,46 @@ error cuda_seat::open(const kv_memory& memory) {
   auto facts = gpu::facts_of(memory.device);
   if (!facts)
     return facts.failure();
+  auto pins = shared ? shared->get(memory.device)
+                     : gpu::pool_registration::make(memory.device);
+  if (!pins)
+    return pins.failure();
   auto made = gpu::compute_events::make(memory.device);
   if (!made)
     return made.failure();
   device_ = memory.device;
   name_ = describe(device_, facts.value());
+  numa_node_ = facts.value().numa_node;
   events_ = std::move(made).value();
+  pins_ = std::move(pins).value();
+  shares_pins_ = shared != nullptr;
   return {};
 }
 
+gpu::host_pool_config cuda_seat::pool_config(const cuda_options& opts,
+                                             std::uint64_t host_bytes) const {
+  auto out = gpu::host_pool_config{};
+  out.host_bytes = host_bytes;
+  out.memory.reserve = true;
+  out.memory.prefault = true;
+  out.memory.prefault_threads = opts.prefault_threads;
+  out.memory.huge_pages = pages_of(opts.huge_pages);
+  if (opts.numa_binding)
+    out.memory.numa_node = numa_node_;
+  out.registrar = pins_;
+  out.allow_pageable = opts.allow_pageable;
+  return out;
+}
+
 result<std::unique_ptr<gpu::copy_engine>>
-cuda_seat::make_engine(const cuda_options& opts,
-                       gpu::wake_function wake) const {
+cuda_seat::make_engine(const cuda_options& opts, gpu::wake_function wake,
+                       bool pinned) const {
   auto out = engine_config_of(opts);
   out.wake = std::move(wake);
   out.device = device_;
   out.events = events_;
+  if (pinned)
+    out.pool = pins_;
   return gpu::make_cuda_copy_engine(std::move(out));
 }
 
@@ -111,6 +158,8 @@ cuda_seat::calls(const std::vector<std::uint64_t>& streams) const {
 void cuda_seat::abandon() {
   if (events_)
     events_->abandon();
+  if (pins_ && !shares_pins_)
+    pins_->abandon();
 }
 
 } // namespace kvtide

@@ -220,13 +220,18 @@ error device_state::open(const kv_memory& memory) {
               + std::to_string(memory.writers)
               + ", which is another host pool: register as before, or start a "
                 "new runtime"};
-  if (on_gpu)
-    if (auto refused = cuda.open(memory); refused.code != ec::none)
+  gpu::host_pool_config wanted;
+  wanted.host_bytes = config.host_bytes;
+  if (on_gpu) {
+    auto refused = cuda.open(memory, replica ? config.pins : nullptr);
+    if (refused.code != ec::none)
       return refused;
-  auto opened = chosen->open(shape.value(), memory, config.host_bytes);
+    wanted = cuda.pool_config(config.cuda, config.host_bytes);
+  }
+  auto opened = chosen->open(shape.value(), memory, wanted);
   if (!opened)
     return opened.failure();
-  auto made = make_engine();
+  auto made = make_engine(chosen->status().pinned);
   if (!made)
     return made.failure();
   pool_memory = chosen;
@@ -241,7 +246,8 @@ error device_state::open(const kv_memory& memory) {
   return {};
 }
 
-result<std::unique_ptr<gpu::copy_engine>> device_state::make_engine() {
+result<std::unique_ptr<gpu::copy_engine>>
+device_state::make_engine(bool pinned) {
   auto wake = gpu::wake_function{config.on_wake};
   if (!wake)
     wake = [flag = waking, weak = caf::weak_actor_ptr{self->ctrl()}] {
@@ -254,7 +260,7 @@ result<std::unique_ptr<gpu::copy_engine>> device_state::make_engine() {
   if (config.engine)
     return config.engine(std::move(wake));
   if (config.kind == device_kind::cuda)
-    return cuda.make_engine(config.cuda, std::move(wake));
+    return cuda.make_engine(config.cuda, std::move(wake), pinned);
   gpu::host_engine_config out;
   out.wake = std::move(wake);
   out.latency = config.latency.count();
@@ -274,8 +280,13 @@ result<std::unique_ptr<gpu::copy_engine>> device_state::make_engine() {
 
 std::vector<std::string> device_state::take_notes() {
   auto out = std::vector<std::string>{};
-  if (!cuda.name().empty())
-    out.push_back(cuda.name());
+  if (config.kind != device_kind::cuda)
+    return out;
+  const auto status = pool_memory->status();
+  out.push_back(cuda.name());
+  out.push_back(gpu::to_string(status));
+  out.insert(out.end(), status.memory.notes.begin(), status.memory.notes.end());
+  out.insert(out.end(), status.notes.begin(), status.notes.end());
   for (const auto& note : out)
     log().info("rank {}: {}", config.rank, note);
   return out;

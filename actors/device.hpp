@@ -66,6 +66,9 @@ struct device_config {
   /// one writer, the device has a pool of its own.
   std::shared_ptr<gpu::host_pool_memory> shared_pool;
 
+  /// `device_kind::cuda` only: who pins `shared_pool`.
+  std::shared_ptr<shared_pins> pins;
+
   /// Simulated time at the start.
   nanoseconds_t start_time = 0;
 
@@ -159,7 +162,9 @@ struct device_state {
 
   [[nodiscard]] error open(const kv_memory& memory);
 
-  [[nodiscard]] result<std::unique_ptr<gpu::copy_engine>> make_engine();
+  /// @param pinned the pool is
+  [[nodiscard]] result<std::unique_ptr<gpu::copy_engine>>
+  make_engine(bool pinned);
 
   /// Says what was got, to the log and to whoever asked for it.
   [[nodiscard]] std::vector<std::string> take_notes();

@@ -197,6 +197,7 @@ void runtime::impl::start_rank(rank::impl& seat) {
   auto device_options
     = device_of(opts, seat.id, seat.events, seat.compute, shared_pool);
   device_options.start_time = now;
+  device_options.pins = pins;
   if (change_device)
     change_device(device_options);
   // With real time a device may wait for memory; in simulated time it never

@@ -102,6 +102,8 @@ struct runtime::impl {
   std::shared_ptr<const core::layout> shape;
   std::shared_ptr<gpu::host_pool_memory> shared_pool
     = std::make_shared<gpu::host_pool_memory>();
+  /// Who pins it.
+  std::shared_ptr<shared_pins> pins = std::make_shared<shared_pins>();
   std::shared_ptr<engine_queue> queue;
   /// Without a cache: answers instead of the actors, which are null.
   std::optional<no_cache> stand_in;

@@ -26,6 +26,8 @@ struct fragment {
   std::uint64_t bytes = 0;
   /// Index in `job::rows` of the row that it belongs to; ascending in a job.
   std::uint32_t row = 0;
+  /// Index in `kv_memory::tensors`: no copy may span two allocations (G5).
+  std::uint32_t tensor = 0;
 };
 
 /// Says when the kernels of a step have ended.

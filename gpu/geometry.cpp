@@ -181,12 +181,12 @@ error geometry::append_fragments(job_kind kind, const job_row& row,
         auto* dst = kind == job_kind::store ? host : device;
         const auto* src = kind == job_kind::store ? device : host;
         auto* last = out.size() > first ? &out.back() : nullptr;
-        if (last != nullptr
+        if (last != nullptr && last->tensor == part.tensor
             && static_cast<std::byte*>(last->dst) + last->bytes == dst
             && static_cast<const std::byte*>(last->src) + last->bytes == src)
           last->bytes += part.bytes;
         else
-          out.push_back({dst, src, part.bytes, row_index});
+          out.push_back({dst, src, part.bytes, row_index, part.tensor});
         host += part.bytes;
       }
     }
@@ -218,7 +218,7 @@ result<geometry> make_geometry(const kv_memory& memory, std::uint32_t groups,
     group.blocks
       = group.pieces.empty() ? t.blocks : std::min(group.blocks, t.blocks);
     group.pieces.push_back({static_cast<std::byte*>(t.base) + ref.offset,
-                            t.block_stride, ref.bytes});
+                            t.block_stride, ref.bytes, ref.tensor});
     // Cannot wrap: the pieces of a group do not overlap, so they fit into the
     // address space together.
     group.block_bytes += ref.bytes;

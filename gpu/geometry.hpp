@@ -69,7 +69,8 @@ public:
   [[nodiscard]] std::uint32_t slots_in(std::uint64_t host_bytes) const noexcept;
 
   /// Appends the fragments of one row. Blocks that are `no_block` are skipped;
-  /// pieces that are adjacent on both sides are merged, within the row.
+  /// pieces that are adjacent on both sides are merged, within the row and the
+  /// tensor: two allocations may touch, but no copy spans both (G5).
   /// @param row_index its index in `job::rows`, for `fragment::row`.
   /// @returns `ec::none`, or `ec::invalid_argument` with a sentence that names
   ///          the ids if anything lies outside the registered memory or the
@@ -88,6 +89,7 @@ private:
     std::byte* base = nullptr;
     std::uint64_t stride = 0;
     std::uint64_t bytes = 0;
+    std::uint32_t tensor = 0;
   };
 
   struct group_pieces {

@@ -2,8 +2,9 @@
 
 #include "gpu/host_memory.hpp"
 
-#include <cerrno>
-#include <cstring>
+#include "gpu/memory_limits.hpp"
+#include "gpu/page_mapping.hpp"
+
 #include <limits>
 #include <string>
 #include <sys/mman.h>
@@ -14,34 +15,11 @@ namespace kvtide::gpu {
 
 namespace {
 
-constexpr std::uint64_t mib = std::uint64_t{1} << 20;
-
-/// Enough digits to see what is wrong, whatever the size.
-std::string in_words(std::uint64_t bytes) {
-  return std::to_string(bytes) + " bytes (" + std::to_string(bytes / mib)
-       + " MiB)";
-}
-
 error refusal(std::uint64_t bytes, const std::string& why) {
   return {ec::out_of_memory, "cannot get " + in_words(bytes)
                                + " of host memory for the pool: " + why
                                + "; lower options::host_bytes (it counts per "
                                  "rank), or free memory on this machine"};
-}
-
-/// Makes the kernel find every page now.
-/// @returns zero or an errno value.
-int populate(std::byte* data, std::uint64_t bytes) {
-#ifdef MADV_POPULATE_WRITE
-  if (::madvise(data, bytes, MADV_POPULATE_WRITE) == 0)
-    return 0;
-  if (errno != EINVAL) // An older kernel does not know the advice.
-    return errno;
-#endif
-  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  for (std::uint64_t i = 0; i < bytes; i += page)
-    *static_cast<volatile std::byte*>(data + i) = std::byte{0};
-  return 0;
 }
 
 } // namespace
@@ -57,43 +35,42 @@ result<host_memory> host_memory::map(std::uint64_t bytes,
                             + (opts.limit_bytes > 0
                                  ? " and the limit is " + in_words(limit)
                                  : std::string{}));
-  if (bytes > std::numeric_limits<std::size_t>::max())
+  // Half of all addresses is more than any system has, and rounds up safely.
+  if (bytes > std::numeric_limits<std::size_t>::max() / 2)
     return refusal(bytes, "the address space is smaller");
-  auto* raw = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (raw == MAP_FAILED)
-    return refusal(bytes, "the machine has " + in_words(physical)
-                            + " and the system says \"" + std::strerror(errno)
-                            + "\"");
-  auto memory = host_memory{static_cast<std::byte*>(raw), bytes};
-  // A child that wrote to the pool would make the kernel copy it, and a copy
-  // engine must never meet such a copy. A kernel without the advice is no
-  // reason not to start.
-  (void)::madvise(raw, bytes, MADV_DONTFORK);
-  if (opts.prefault) {
-    if (const auto failure = populate(memory.data_, bytes); failure != 0)
-      return refusal(bytes, "the machine has " + in_words(physical)
-                              + " and touching the pages ended with \""
-                              + std::strerror(failure) + "\"");
-  }
-  return memory;
+  host_memory_facts facts;
+  auto made = map_pages(bytes, opts, facts);
+  if (made.data == nullptr)
+    return refusal(bytes, "the machine has " + in_words(physical) + " and "
+                            + made.failure);
+  facts.bytes = bytes;
+  facts.mapped_bytes = made.bytes;
+  facts.page_bytes = made.page_bytes;
+  facts.reserved
+    = opts.reserve || opts.prefault || opts.huge_pages != huge_page_use::off;
+  return host_memory{made.data, std::move(facts)};
+}
+
+host_memory::host_memory(std::byte* data, host_memory_facts facts) noexcept
+  : data_(data), facts_(std::move(facts)) {
+  // nop
 }
 
 host_memory::host_memory(host_memory&& other) noexcept
   : data_(std::exchange(other.data_, nullptr)),
-    bytes_(std::exchange(other.bytes_, 0)) {
+    facts_(std::exchange(other.facts_, {})) {
   // nop
 }
 
 host_memory& host_memory::operator=(host_memory&& other) noexcept {
   std::swap(data_, other.data_);
-  std::swap(bytes_, other.bytes_);
+  std::swap(facts_, other.facts_);
   return *this;
 }
 
 host_memory::~host_memory() {
   if (data_ != nullptr)
-    ::munmap(data_, bytes_);
+    ::munmap(data_, facts_.mapped_bytes);
 }
 
 std::uint64_t physical_memory_bytes() noexcept {

@@ -61,6 +61,10 @@ struct cuda_engine_config {
   /// Where measurements are kept for the next start. Empty: nowhere.
   std::string calibration_file;
 
+  /// The memory of the host pool. Kept for ever if copies are still under way
+  /// when the engine ends, or might be (G7).
+  std::shared_ptr<void> keep;
+
   /// Asked once per job, by `submit`, on the caller's thread. For tests.
   std::function<copy_fault(job_id, job_kind)> fault;
 };
@@ -73,6 +77,9 @@ struct cuda_engine_config {
 /// Fences are of kind `none`, `event` (`fence::handle` is a `cudaEvent_t`) or
 /// `host`. The event of a step is valid until `make_fence` of a later step: the
 /// compute stream must have been told to wait for it by then (G2).
+///
+/// Its end waits, up to ten seconds, for what is enqueued: also for the compute
+/// that this waits for.
 ///
 /// After an error that ends the CUDA context, every job fails with its text,
 /// `lost` says so, and what the engine holds is leaked (G7).

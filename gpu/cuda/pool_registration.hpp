@@ -5,6 +5,8 @@
 #include "kvtide/error.hpp"
 #include "kvtide/result.hpp"
 
+#include "gpu/memory_registrar.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -13,25 +15,18 @@ namespace kvtide::gpu {
 
 /// Pins pieces of a host pool for all devices of this process (G5), and says
 /// where a device sees them.
-class pool_registration {
+class pool_registration final : public memory_registrar {
 public:
   /// @returns `ec::unsupported` without such a device or in a build without
   ///          CUDA
   [[nodiscard]] static result<std::shared_ptr<pool_registration>>
   make(int device);
 
-  pool_registration(const pool_registration&) = delete;
+  ~pool_registration() override;
 
-  pool_registration& operator=(const pool_registration&) = delete;
+  [[nodiscard]] error add(std::byte* first, std::uint64_t bytes) override;
 
-  ~pool_registration();
-
-  /// Registers memory.
-  /// @returns what CUDA says; the call then had no effect
-  [[nodiscard]] error add(std::byte* first, std::uint64_t bytes);
-
-  /// @pre `first` was added, and no copy touches the piece any more
-  void remove(std::byte* first) noexcept;
+  void remove(std::byte* first) noexcept override;
 
   /// Where the device sees `[first, first + bytes)`, or null if that does not
   /// lie in one piece.

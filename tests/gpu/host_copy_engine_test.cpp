@@ -4,7 +4,8 @@
 /// What the real clock adds to the contract of `copy_engine`.
 
 #include "gpu/host_copy_engine.hpp"
-#include "tests/gpu/engine_rig.hpp"
+#include "tests/gpu/host_rigs.hpp"
+#include "tests/gpu/test_memory.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

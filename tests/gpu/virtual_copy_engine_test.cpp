@@ -4,7 +4,8 @@
 /// What the virtual clock adds to the contract of `copy_engine`.
 
 #include "gpu/host_copy_engine.hpp"
-#include "tests/gpu/engine_rig.hpp"
+#include "tests/gpu/host_rigs.hpp"
+#include "tests/gpu/test_memory.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -377,11 +378,11 @@ trace run_script(std::uint32_t seed, bool eager) {
 
 TEST(virtual_copy_engine_seeds, ThreadsAndPollingDecideNothing) {
   for (std::uint32_t seed = 0; seed < 200; ++seed) {
-    const auto eager = run_script(seed, true);
-    const auto lazy = run_script(seed, false);
+    auto eager = run_script(seed, true);
+    auto lazy = run_script(seed, false);
     EXPECT_EQ(eager.announced, lazy.announced) << "seed " << seed;
     EXPECT_EQ(eager.next, lazy.next) << "seed " << seed;
-    EXPECT_TRUE(eager.memory == lazy.memory) << "seed " << seed;
+    EXPECT_TRUE(eager.memory.bytes() == lazy.memory.bytes()) << "seed " << seed;
     EXPECT_TRUE(std::is_sorted(
       eager.announced.begin(), eager.announced.end(),
       [](const pair& x, const pair& y) { return x.second < y.second; }))
@@ -393,12 +394,13 @@ TEST(virtual_copy_engine_seeds, ThreadsAndPollingDecideNothing) {
 
 TEST(virtual_copy_engine_seeds, RunsOfTheSameScriptAreEqualInEveryDetail) {
   for (std::uint32_t seed = 0; seed < 200; ++seed) {
-    const auto first = run_script(seed, true);
-    const auto again = run_script(seed, true);
+    auto first = run_script(seed, true);
+    auto again = run_script(seed, true);
     EXPECT_EQ(first.announced, again.announced) << "seed " << seed;
     EXPECT_EQ(first.fences, again.fences) << "seed " << seed;
     EXPECT_EQ(first.next, again.next) << "seed " << seed;
-    EXPECT_TRUE(first.memory == again.memory) << "seed " << seed;
+    EXPECT_TRUE(first.memory.bytes() == again.memory.bytes())
+      << "seed " << seed;
     if (::testing::Test::HasFailure())
       return;
   }

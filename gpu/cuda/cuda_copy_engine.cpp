@@ -1,0 +1,587 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "gpu/cuda/cuda_copy_engine.hpp"
+
+#include "kvtide/options.hpp"
+
+#include "gpu/cuda/calibration.hpp"
+#include "gpu/cuda/copy_lane.hpp"
+#include "gpu/cuda/device_scope.hpp"
+#include "gpu/cuda/devices.hpp"
+#include "gpu/cuda/stall.hpp"
+#include "gpu/slot_order.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+namespace kvtide::gpu {
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+/// A kernel's table is in use while its slice is under way: enough for two
+/// slices in each direction and for flushes beside them.
+constexpr std::uint32_t table_count = 16;
+
+/// Bytes of each stream's bounce buffer.
+constexpr std::uint64_t bounce_bytes = 16u << 20;
+
+/// What the link moves in that time is a slice (G3).
+constexpr double slice_seconds = 1.5e-3;
+constexpr std::uint64_t smallest_slice = 1u << 20;
+
+/// How long the end of an engine waits for copies that are under way.
+constexpr auto patience = std::chrono::seconds{10};
+
+class cuda_copy_engine final : public copy_engine {
+public:
+  using job_ptr = std::shared_ptr<cuda_job>;
+
+  explicit cuda_copy_engine(cuda_engine_config config)
+    : config_(std::move(config)),
+      wake_(std::make_unique<wake_function>(config_.wake)),
+      stall_(std::make_unique<stall>()) {
+    // nop
+  }
+
+  ~cuda_copy_engine() override {
+    const device_scope scope{config_.device};
+    stall_->let_go();
+    for (auto& lane : lanes_)
+      lane->queue.clear();
+    if (lost_.code != ec::none || !wait_until_idle())
+      abandon();
+  }
+
+  /// Takes everything that serving needs, and loads the kernel (G6).
+  error start() {
+    const device_scope scope{config_.device};
+    if (auto failed = choose_sizes(); failed.code != ec::none)
+      return failed;
+    auto tables = piece_tables::make(table_count);
+    if (!tables)
+      return tables.failure();
+    tables_ = std::move(tables).value();
+    for (const auto kind : {job_kind::store, job_kind::load}) {
+      for (std::uint32_t i = 0; i < config_.streams_per_direction; ++i)
+        if (auto failed = add_lane(kind, false); failed.code != ec::none)
+          return failed;
+      if (auto failed = add_lane(kind, true); failed.code != ec::none)
+        return failed;
+    }
+    auto fences = make_stream();
+    if (!fences)
+      return fences.failure();
+    fence_stream_ = std::move(fences).value();
+    return check("loading the copy kernel",
+                 launch_copy_pieces(nullptr, 0, 1, fence_stream_.get()));
+  }
+
+  ec submit(copy_job what) override {
+    const device_scope scope{config_.device};
+    auto fault
+      = config_.fault ? config_.fault(what.id, what.kind) : copy_fault{};
+    if (!unreported_.insert(what.id).second)
+      return ec::invalid_argument;
+    if (lost_.code != ec::none) {
+      fail_at_once(what.id, lost_.text);
+      return ec::none;
+    }
+    for (const auto event : what.after_events) {
+      if (config_.events->state(event.handle) != event_state::unknown)
+        continue;
+      fail_at_once(what.id, "compute event " + std::to_string(event.handle)
+                              + " was never recorded; nothing was copied");
+      return ec::none;
+    }
+    auto job = make_job(std::move(what), fault);
+    live_.emplace(job->id, job);
+    job->lane->queue.push_back(std::move(job));
+    pump();
+    return ec::none;
+  }
+
+  std::optional<fence> make_fence(step_id step,
+                                  const std::vector<job_id>& jobs) override {
+    const device_scope scope{config_.device};
+    take_back_fences(step);
+    collect();
+    auto waits_for = std::vector<job_ptr>{};
+    for (const auto id : jobs)
+      if (const auto found = live_.find(id); found != live_.end())
+        waits_for.push_back(found->second);
+    if (waits_for.empty())
+      return fence{};
+    std::sort(waits_for.begin(), waits_for.end());
+    waits_for.erase(std::unique(waits_for.begin(), waits_for.end()),
+                    waits_for.end());
+    for (const auto& job : waits_for)
+      hurry(job);
+    pump(); // What waited behind them in their queues.
+    if (config_.fences == fence_wait::stream)
+      if (const auto made = record_fence(step, waits_for))
+        return *made;
+    host_fences_.push_back({step, std::move(waits_for)});
+    return std::nullopt;
+  }
+
+  void poll(std::vector<completion>& done,
+            std::vector<step_id>& fences) override {
+    const device_scope scope{config_.device};
+    collect();
+    pump();
+    for (auto& ended : done_) {
+      unreported_.erase(ended.job);
+      done.push_back(std::move(ended));
+    }
+    done_.clear();
+    std::erase_if(host_fences_, [&fences](const host_fence& x) {
+      if (!std::all_of(x.jobs.begin(), x.jobs.end(),
+                       [](const job_ptr& job) { return job->ended; }))
+        return false;
+      fences.push_back(x.step);
+      return true;
+    });
+  }
+
+  void advance(nanoseconds_t) override {
+    // nop
+  }
+
+  bool advanced() const override {
+    return true;
+  }
+
+  nanoseconds_t next_due() const override {
+    return never;
+  }
+
+  std::size_t in_flight() const override {
+    return unreported_.size();
+  }
+
+  error lost() const override {
+    return lost_;
+  }
+
+private:
+  struct host_fence {
+    step_id step = 0;
+    std::vector<job_ptr> jobs;
+  };
+
+  struct handed_out {
+    step_id step = 0;
+    event what;
+  };
+
+  // -- start ------------------------------------------------------------------
+
+  error choose_sizes() {
+    const auto measures
+      = config_.slice_bytes == 0
+     || (config_.path == copy_path::automatic && !config_.kernel_below);
+    auto rates = copy_rates{};
+    if (measures) {
+      auto found = find_rates();
+      if (!found)
+        return found.failure();
+      rates = found.value();
+    }
+    if (!config_.kernel_below)
+      config_.kernel_below = rates.kernel_below;
+    if (config_.slice_bytes == 0)
+      config_.slice_bytes = std::max(
+        smallest_slice,
+        static_cast<std::uint64_t>(static_cast<double>(rates.bytes_per_second)
+                                   * slice_seconds));
+    if (config_.bytes_in_flight == 0)
+      config_.bytes_in_flight = 2 * config_.slice_bytes;
+    return {};
+  }
+
+  result<copy_rates> find_rates() {
+    auto facts = facts_of(config_.device);
+    if (!facts)
+      return facts.failure();
+    const auto key
+      = calibration_key{facts.value().name, facts.value().driver_version,
+                        facts.value().runtime_version, config_.kernel_blocks};
+    const auto& file = config_.calibration_file;
+    if (!file.empty())
+      if (const auto known = read_calibration(file, key))
+        return *known;
+    auto measured = measure_copies(config_.kernel_blocks);
+    if (measured && !file.empty())
+      // Who cannot write measures again at the next start.
+      (void)write_calibration(file, key, measured.value());
+    return measured;
+  }
+
+  error add_lane(job_kind kind, bool urgent) {
+    auto how = copy_lane::config{};
+    how.how = {config_.path, *config_.kernel_below, config_.kernel_blocks};
+    how.tables = tables_.get();
+    how.events = &timed_events_;
+    how.pool = config_.pool.get();
+    how.wake = wake_.get();
+    how.bounce_bytes = bounce_bytes;
+    how.urgent = urgent;
+    auto made = copy_lane::make(how);
+    if (!made)
+      return made.failure();
+    auto& side = side_of(kind);
+    (urgent ? side.urgent : side.lanes.emplace_back()) = made.value().get();
+    lanes_.push_back(std::move(made).value());
+    return {};
+  }
+
+  // -- jobs -------------------------------------------------------------------
+
+  void fail_at_once(job_id id, std::string why) {
+    auto outcome = completion{};
+    outcome.job = id;
+    outcome.result = copy_result::failed;
+    outcome.text = std::move(why);
+    done_.push_back(std::move(outcome));
+    (*wake_)();
+  }
+
+  job_ptr make_job(copy_job what, copy_fault fault) {
+    auto job = std::make_shared<cuda_job>();
+    job->id = what.id;
+    job->kind = what.kind;
+    job->fault = fault;
+    auto before = std::move(what.after);
+    slots_.add(what.id, what.kind, what.slots, before);
+    std::sort(before.begin(), before.end());
+    before.erase(std::unique(before.begin(), before.end()), before.end());
+    for (const auto id : before)
+      if (const auto found = live_.find(id); found != live_.end())
+        job->before.push_back(found->second);
+    job->slots = std::move(what.slots);
+    job->after_events = std::move(what.after_events);
+    if (fault.kind == fault_kind::fail) {
+      std::erase_if(what.fragments,
+                    [&fault](const fragment& x) { return x.row >= fault.row; });
+      job->failure = "injected failure of job " + std::to_string(what.id);
+      job->first_failed_row = fault.row;
+    }
+    merge_adjacent(
+      what.fragments, what.kind, [this](const void* host, std::uint64_t bytes) {
+        return config_.pool == nullptr
+            || config_.pool->device_address(host, bytes) != nullptr;
+      });
+    job->rest = fragment_cursor{std::move(what.fragments)};
+    auto& side = side_of(what.kind);
+    job->lane = side.lanes[side.turn++ % side.lanes.size()];
+    return job;
+  }
+
+  /// Enqueues what there is room for, and whose predecessors are enqueued.
+  void pump() {
+    for (auto moved = true; moved && lost_.code == ec::none;) {
+      moved = false;
+      for (auto& lane : lanes_)
+        while (!lane->queue.empty()
+               && enqueue(lane->queue.front(), lane->urgent())) {
+          lane->queue.pop_front();
+          moved = true;
+        }
+    }
+  }
+
+  /// Enqueues a job, and all that it must follow, before everything that waits
+  /// for room.
+  void hurry(const job_ptr& job) {
+    if (job->ended || job->enqueued)
+      return;
+    for (const auto& other : job->before)
+      hurry(other);
+    std::erase(job->lane->queue, job);
+    // A job that has begun stays in its stream, behind its own copies.
+    if (!job->started)
+      job->lane = side_of(job->kind).urgent;
+    if (!enqueue(job, true))
+      job->lane->queue.push_front(job);
+  }
+
+  /// @returns true if all of the job is under way now, false if it has to wait
+  bool enqueue(const job_ptr& job, bool urgent) {
+    if (lost_.code != ec::none || (!job->started && !begin(*job)))
+      return false;
+    auto& side = side_of(job->kind);
+    const auto most = std::min(config_.slice_bytes, job->lane->most_bytes());
+    // A job without fragments has a slice as well: its end.
+    while (job->slices == 0 || (!job->stopped && !job->rest.done())) {
+      if (!urgent && side.bytes_under_way > 0
+          && side.bytes_under_way + most > config_.bytes_in_flight)
+        return false;
+      auto parts = std::vector<fragment>{};
+      if (!job->stopped)
+        job->rest.take(most, job->lane->most_fragments(), parts);
+      side.bytes_under_way += job->lane->enqueue(job, std::move(parts));
+      if (job->stopped)
+        look_for_loss(job->failure);
+      if (lost_.code != ec::none)
+        return false;
+    }
+    job->enqueued = true;
+    return true;
+  }
+
+  /// Makes the job's stream wait for all that must be before it.
+  /// @returns false if that cannot be said in a stream yet
+  bool begin(cuda_job& job) {
+    std::erase_if(job.before, [](const job_ptr& x) { return x->ended; });
+    for (const auto& other : job.before)
+      if (!other->can_be_followed())
+        return false;
+    const auto stream = job.lane->stream();
+    auto failed = error{};
+    for (const auto& other : job.before)
+      // Jobs of one stream follow one another anyway.
+      if (other->lane != job.lane && failed.code == ec::none)
+        failed = check("cudaStreamWaitEvent",
+                       ::cudaStreamWaitEvent(stream, other->end, 0));
+    for (const auto event : job.after_events)
+      if (failed.code == ec::none)
+        failed = config_.events->wait(stream, event.handle);
+    job.before.clear();
+    job.started = true;
+    if (failed.code != ec::none)
+      job.stop(std::move(failed.text), 0);
+    else
+      inject(job);
+    if (auto start = timed_events_.take()) {
+      ignore(::cudaEventRecord(start.value().get(), stream));
+      job.start = std::move(start).value();
+    }
+    return true;
+  }
+
+  void inject(const cuda_job& job) {
+    auto time = job.fault.delay;
+    if (job.fault.kind == fault_kind::hang)
+      time = std::chrono::nanoseconds{longest_wait}.count();
+    else if (job.fault.kind != fault_kind::delay)
+      return;
+    ignore(::cudaLaunchHostFunc(job.lane->stream(), stall::wait,
+                                stall_->make_request(time)));
+  }
+
+  // -- ends -------------------------------------------------------------------
+
+  void collect() {
+    if (lost_.code != ec::none)
+      return;
+    auto failed = error{};
+    for (auto& lane : lanes_) {
+      while (auto ended = lane->take_ended(failed))
+        end_slice(std::move(*ended));
+      if (failed.code != ec::none)
+        return lose(failed.text);
+    }
+  }
+
+  void end_slice(copy_lane::ended_slice slice) {
+    auto& job = *slice.job;
+    side_of(job.kind).bytes_under_way -= slice.bytes;
+    --job.slices_under_way;
+    if (job.enqueued && job.slices_under_way == 0)
+      end_job(job, slice.end.get());
+    timed_events_.put(std::move(slice.end));
+  }
+
+  void end_job(cuda_job& job, cudaEvent_t end) {
+    job.ended = true;
+    job.end = nullptr;
+    auto outcome = completion{};
+    outcome.job = job.id;
+    outcome.bytes = job.copied_bytes;
+    if (!job.failure.empty()) {
+      outcome.result = copy_result::failed;
+      outcome.first_failed_row = job.first_failed_row;
+      outcome.text = std::move(job.failure);
+    }
+    auto ms = 0.0f;
+    if (job.start.get() != nullptr && end != nullptr) {
+      const auto status = ::cudaEventElapsedTime(&ms, job.start.get(), end);
+      ignore(status);
+      if (status == cudaSuccess)
+        outcome.copy_ns = std::llround(static_cast<double>(ms) * 1e6);
+    }
+    timed_events_.put(std::move(job.start));
+    done_.push_back(std::move(outcome));
+    slots_.remove(job.id, job.slots);
+    live_.erase(job.id);
+  }
+
+  // -- fences -----------------------------------------------------------------
+
+  /// @returns nothing if only the host can wait for these jobs
+  std::optional<fence> record_fence(step_id step,
+                                    const std::vector<job_ptr>& jobs) {
+    for (const auto& job : jobs)
+      if (!job->can_be_followed()
+          || check("cudaStreamWaitEvent",
+                   ::cudaStreamWaitEvent(fence_stream_.get(), job->end, 0))
+                 .code
+               != ec::none)
+        return std::nullopt;
+    auto made = fence_events_.take();
+    if (!made)
+      return std::nullopt;
+    const auto handle = made.value().get();
+    // Nobody hears of an event before it is recorded (G2).
+    if (check("cudaEventRecord", ::cudaEventRecord(handle, fence_stream_.get()))
+          .code
+        != ec::none)
+      return std::nullopt;
+    handed_out_.push_back({step, std::move(made).value()});
+    return fence{fence::kind_t::event, to_number(handle)};
+  }
+
+  /// Compute of earlier steps has been told to wait: `begin_step` of this one
+  /// is behind their `end_step` (G2, S6).
+  void take_back_fences(step_id step) {
+    for (auto& x : handed_out_)
+      if (x.step < step)
+        fence_events_.put(std::move(x.what));
+    std::erase_if(handed_out_,
+                  [step](const handed_out& x) { return x.step < step; });
+  }
+
+  // -- loss -------------------------------------------------------------------
+
+  /// A sticky error is one that stays: whatever is called next returns it.
+  void look_for_loss(const std::string& why) {
+    const auto status = ::cudaStreamQuery(fence_stream_.get());
+    ignore(status);
+    if (status != cudaSuccess && status != cudaErrorNotReady)
+      lose(why);
+  }
+
+  /// Ends everything: the context is gone, and what ran in it with it (G7).
+  void lose(const std::string& why) {
+    lost_ = {ec::device_failure, "the CUDA context of device "
+                                   + std::to_string(config_.device)
+                                   + " is gone after an error (" + why
+                                   + "): its process has to be restarted"};
+    auto ids = std::vector<job_id>{};
+    for (auto& [id, job] : live_) {
+      job->ended = true;
+      ids.push_back(id);
+    }
+    std::sort(ids.begin(), ids.end());
+    live_.clear();
+    slots_ = {};
+    for (auto& lane : lanes_)
+      lane->queue.clear();
+    for (const auto id : ids)
+      fail_at_once(id, lost_.text);
+  }
+
+  /// @returns false if something is under way even after a while
+  bool wait_until_idle() {
+    const auto deadline = clock::now() + patience;
+    for (;;) {
+      collect();
+      if (lost_.code != ec::none)
+        return false;
+      if (std::all_of(lanes_.begin(), lanes_.end(),
+                      [](const auto& lane) { return lane->idle(); }))
+        return true;
+      if (clock::now() > deadline)
+        return false;
+      std::this_thread::sleep_for(std::chrono::microseconds{100});
+    }
+  }
+
+  /// Leaks everything that the device, or a host function, may still touch.
+  void abandon() {
+    for (auto& lane : lanes_)
+      lane->abandon();
+    timed_events_.abandon();
+    fence_events_.abandon();
+    for (auto& x : handed_out_)
+      x.what.release();
+    for (auto& [id, job] : live_)
+      job->start.release();
+    fence_stream_.release();
+    if (tables_)
+      tables_->abandon();
+    config_.events->abandon();
+    if (config_.pool)
+      config_.pool->abandon();
+    (void)new std::shared_ptr<void>{config_.keep};
+    (void)wake_.release();
+    (void)stall_.release();
+  }
+
+  struct direction {
+    std::vector<copy_lane*> lanes;
+    copy_lane* urgent = nullptr;
+    std::size_t turn = 0;
+    std::uint64_t bytes_under_way = 0;
+  };
+
+  direction& side_of(job_kind kind) {
+    return directions_[static_cast<std::size_t>(kind)];
+  }
+
+  cuda_engine_config config_;
+  /// For host functions, which may come when this object is gone.
+  std::unique_ptr<wake_function> wake_;
+  std::unique_ptr<stall> stall_;
+  error lost_;
+
+  event_cache timed_events_{true};
+  event_cache fence_events_{false};
+  std::vector<handed_out> handed_out_;
+  std::unique_ptr<piece_tables> tables_;
+  /// Joins what the streams of a fence's jobs have in front of them.
+  gpu::stream fence_stream_;
+  std::vector<std::unique_ptr<copy_lane>> lanes_;
+  /// By `job_kind`.
+  direction directions_[2];
+
+  /// Jobs that have not ended.
+  std::unordered_map<job_id, job_ptr> live_;
+  std::unordered_set<job_id> unreported_;
+  slot_order slots_;
+  std::vector<completion> done_;
+  std::vector<host_fence> host_fences_;
+};
+
+error check_config(const cuda_engine_config& config) {
+  if (!config.wake || !config.events)
+    return {ec::invalid_options, "the copy engine needs a wake function and "
+                                 "the events of its compute"};
+  if (config.streams_per_direction == 0 || config.kernel_blocks == 0)
+    return {ec::invalid_options,
+            "the copy engine needs at least one stream per direction and one "
+            "thread block for its kernel"};
+  return check_device(config.device);
+}
+
+} // namespace
+
+result<std::unique_ptr<copy_engine>>
+make_cuda_copy_engine(cuda_engine_config config) {
+  if (auto refused = check_config(config); refused.code != ec::none)
+    return refused;
+  auto made = std::make_unique<cuda_copy_engine>(std::move(config));
+  if (auto failed = made->start(); failed.code != ec::none)
+    return failed;
+  return std::unique_ptr<copy_engine>{std::move(made)};
+}
+
+} // namespace kvtide::gpu

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// The machine that a program of CUDA tests runs on: the stand-in or a GPU.
+
+#pragma once
+
+#include <string>
+
+namespace kvtide::gpu {
+
+/// Begins a test.
+void start_cuda_machine();
+
+/// Ends it: nothing that was done may have been wrong, or be left over.
+void check_cuda_machine();
+
+/// Why there is none, or empty.
+std::string missing_cuda_machine();
+
+} // namespace kvtide::gpu

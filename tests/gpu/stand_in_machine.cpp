@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tests/gpu/cuda_machine.hpp"
+#include "tests/gpu/cuda_stand_in/stand_in.hpp"
+
+#include <gmock/gmock.h>
+
+namespace kvtide::gpu {
+
+void start_cuda_machine() {
+  auto wanted = stand_in::settings{};
+  // Whoever takes one address for the other is found out.
+  wanted.registered_memory_has_other_device_address = true;
+  stand_in::start(wanted);
+}
+
+void check_cuda_machine() {
+  EXPECT_THAT(stand_in::refusals(), ::testing::IsEmpty());
+  EXPECT_THAT(stand_in::leaks(), ::testing::IsEmpty());
+}
+
+std::string missing_cuda_machine() {
+  return {};
+}
+
+} // namespace kvtide::gpu
