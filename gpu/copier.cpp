@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "kvtide/gpu.hpp"
+
+#include "gpu/cuda/compute_events.hpp"
+#include "gpu/cuda/cuda_copy_engine.hpp"
+#include "gpu/cuda/devices.hpp"
+#include "gpu/cuda/pool_registration.hpp"
+#include "gpu/host_copy_engine.hpp"
+#include "gpu/host_event.hpp"
+#include "gpu/host_pool_memory.hpp"
+#include "gpu/kv_registration.hpp"
+#include "gpu/wake_signal.hpp"
+
+#include <utility>
+
+namespace kvtide::gpu {
+
+namespace {
+
+error check_options(const copier_options& opts) {
+  const auto wrong = [](const char* text) {
+    return error{ec::invalid_options, text};
+  };
+  if (opts.groups == 0)
+    return wrong("copier_options::groups must be at least 1");
+  if (opts.blocks_per_chunk == 0)
+    return wrong("copier_options::blocks_per_chunk must be at least 1");
+  if (opts.host_bytes == 0)
+    return wrong("copier_options::host_bytes must be set: a copier needs a "
+                 "host pool of at least one chunk");
+  if (opts.streams_per_direction == 0)
+    return wrong("copier_options::streams_per_direction must be at least 1");
+  if (opts.kernel_blocks == 0)
+    return wrong("copier_options::kernel_blocks must be at least 1");
+  return {};
+}
+
+copy_report report_of(completion ended) {
+  auto out = copy_report{};
+  out.job = ended.job;
+  out.status
+    = ended.result == copy_result::done ? job_status::done : job_status::failed;
+  out.first_failed_row = ended.first_failed_row;
+  out.bytes = ended.bytes;
+  out.copy_time = std::chrono::nanoseconds{ended.copy_ns};
+  out.text = std::move(ended.text);
+  return out;
+}
+
+} // namespace
+
+result<int> device_count() {
+  return count_devices();
+}
+
+result<device_facts> describe_device(int device) {
+  return facts_of(device);
+}
+
+struct copier::impl {
+  copier_options opts;
+  std::shared_ptr<wake_signal> signal;
+
+  /// `host_device`.
+  std::shared_ptr<host_event_table> host_events;
+
+  /// A GPU.
+  std::shared_ptr<compute_events> cuda_events;
+  std::shared_ptr<pool_registration> pinned;
+  bool pool_pinned = false;
+
+  // In this order: copies touch the pool, and the registration names it.
+  host_pool_memory pool_memory;
+  std::optional<kv_registration> registration;
+  std::unique_ptr<copy_engine> engine;
+
+  bool unregistering = false;
+  error lost;
+  /// Reused by `poll`.
+  std::vector<completion> done;
+
+  impl() = default;
+
+  ~impl() {
+    note_loss();
+    engine.reset();
+    if (lost.code != ec::none) { // G7
+      if (pinned)
+        pinned->abandon();
+      if (cuda_events)
+        cuda_events->abandon();
+    }
+    // The pool must be pinned by nobody when it is unmapped (G5).
+    pinned.reset();
+  }
+
+  [[nodiscard]] bool on_host() const {
+    return opts.device == host_device;
+  }
+
+  void note_loss() {
+    if (engine && lost.code == ec::none)
+      lost = engine->lost();
+  }
+
+  [[nodiscard]] error make_events() {
+    if (on_host()) {
+      host_events = std::make_shared<host_event_table>();
+      return {};
+    }
+    auto events = compute_events::make(opts.device);
+    if (!events)
+      return events.failure();
+    auto registry = pool_registration::make(opts.device);
+    if (!registry)
+      return registry.failure();
+    cuda_events = std::move(events).value();
+    pinned = std::move(registry).value();
+    return {};
+  }
+
+  /// A pool that the system does not let us pin still works, through the
+  /// engine's buffer.
+  void pin_pool(const slot_pool& pool, std::uint64_t slot_bytes,
+                std::vector<std::string>& notes) {
+    if (pool_pinned)
+      return;
+    const auto bytes = pool.slots * slot_bytes;
+    auto refused = pinned->add(pool.base, bytes);
+    if (refused.code != ec::none) {
+      notes.push_back("the host pool is not pinned, so that copies take a "
+                      "detour: "
+                      + refused.text);
+      return;
+    }
+    pool_pinned = true;
+    notes.push_back("the host pool is pinned, " + std::to_string(bytes)
+                    + " bytes");
+  }
+
+  [[nodiscard]] result<std::unique_ptr<copy_engine>> make_engine() const {
+    if (on_host()) {
+      auto config = host_engine_config{};
+      config.wake = [to = signal] { to->set(); };
+      config.streams_per_direction = opts.streams_per_direction;
+      config.events = host_events;
+      return make_host_copy_engine(std::move(config));
+    }
+    auto config = cuda_engine_config{};
+    config.wake = [to = signal] { to->set(); };
+    config.device = opts.device;
+    config.events = cuda_events;
+    config.pool = pool_pinned ? pinned : nullptr;
+    config.path = opts.path;
+    config.kernel_below = opts.kernel_below;
+    config.kernel_blocks = opts.kernel_blocks;
+    config.slice_bytes = opts.slice_bytes;
+    config.bytes_in_flight = opts.bytes_in_flight;
+    config.streams_per_direction = opts.streams_per_direction;
+    config.fences = opts.fences;
+    config.calibration_file = opts.calibration_file;
+    return make_cuda_copy_engine(std::move(config));
+  }
+};
+
+result<copier> copier::start(copier_options opts) {
+  if (auto wrong = check_options(opts); wrong.code != ec::none)
+    return wrong;
+  auto made = std::make_unique<impl>();
+  made->signal = std::make_shared<wake_signal>(std::move(opts.wake));
+  made->opts = std::move(opts);
+  if (auto failed = made->make_events(); failed.code != ec::none)
+    return failed;
+  return copier{std::move(made)};
+}
+
+copier::copier(std::unique_ptr<impl> ptr) noexcept : impl_(std::move(ptr)) {
+  // nop
+}
+
+copier::copier(copier&&) noexcept = default;
+
+copier& copier::operator=(copier&&) noexcept = default;
+
+copier::~copier() = default;
+
+// -- memory -------------------------------------------------------------------
+
+result<registered_kv> copier::register_kv(const kv_memory& memory) {
+  auto& my = *impl_;
+  if (auto why = lost(); why.code != ec::none)
+    return why;
+  if (my.engine)
+    return error{ec::out_of_order,
+                 "register_kv: memory is registered already: call "
+                 "unregister_kv, and poll until it is over"};
+  if (!my.on_host() && memory.device != my.opts.device)
+    return error{ec::invalid_argument,
+                 "register_kv: kv_memory::device is "
+                   + std::to_string(memory.device) + ", but the copier is one "
+                   + "of device " + std::to_string(my.opts.device)};
+  auto opened
+    = open_kv(memory,
+              {my.opts.groups, my.opts.blocks_per_chunk, my.opts.host_bytes,
+               my.on_host() ? memory_domain::host_only : memory_domain::any},
+              my.pool_memory);
+  if (!opened)
+    return opened.failure();
+  auto& where = opened.value();
+  auto out = registered_kv{};
+  out.slots = where.pool.slots;
+  out.slot_bytes = where.geometry.slot_bytes();
+  if (my.pinned)
+    my.pin_pool(where.pool, out.slot_bytes, out.notes);
+  auto engine = my.make_engine();
+  if (!engine)
+    return engine.failure();
+  my.registration.emplace(std::move(opened).value());
+  my.engine = std::move(engine).value();
+  return out;
+}
+
+error copier::unregister_kv() {
+  if (!impl_->engine || impl_->unregistering)
+    return {ec::out_of_order, "unregister_kv: no memory is registered"};
+  impl_->unregistering = true;
+  impl_->signal->set();
+  return {};
+}
+
+// -- events -------------------------------------------------------------------
+
+result<std::uint64_t> copier::record(std::uint64_t stream) {
+  if (!impl_->on_host())
+    return impl_->cuda_events->record(stream);
+  auto made = impl_->host_events->create();
+  if (made)
+    impl_->host_events->complete(made.value());
+  return made;
+}
+
+result<std::uint64_t> copier::make_event() {
+  if (!impl_->on_host())
+    return error{ec::unsupported,
+                 "make_event: only the host device has such events; on a GPU "
+                 "record the stream of the compute"};
+  return impl_->host_events->create();
+}
+
+void copier::complete_event(std::uint64_t handle) {
+  if (impl_->on_host())
+    impl_->host_events->complete(handle);
+}
+
+// -- jobs ---------------------------------------------------------------------
+
+error copier::submit(const job& what, const std::vector<std::uint64_t>& events,
+                     const std::vector<job_id>& after) {
+  auto& my = *impl_;
+  if (auto why = lost(); why.code != ec::none)
+    return why;
+  if (!my.engine || my.unregistering)
+    return {ec::out_of_order, "submit: no KV memory is registered"};
+  auto copies = make_copies(what, *my.registration);
+  if (!copies)
+    return copies.failure();
+  copies.value().after = after;
+  copies.value().after_events.reserve(events.size());
+  for (const auto handle : events)
+    copies.value().after_events.push_back({handle});
+  const auto refused = my.engine->submit(std::move(copies).value());
+  if (refused != ec::none)
+    return {refused, "submit: job " + std::to_string(what.id)
+                       + " is in flight: every job needs an id of its own"};
+  return {};
+}
+
+std::optional<fence> copier::make_fence(step_id step,
+                                        const std::vector<job_id>& jobs) {
+  if (!impl_->engine)
+    return fence{};
+  return impl_->engine->make_fence(step, jobs);
+}
+
+copier_news copier::poll() {
+  auto& my = *impl_;
+  auto out = copier_news{};
+  if (!my.engine)
+    return out;
+  my.engine->poll(my.done, out.fences);
+  out.jobs.reserve(my.done.size());
+  for (auto& ended : my.done)
+    out.jobs.push_back(report_of(std::move(ended)));
+  my.done.clear();
+  if (my.unregistering && my.engine->in_flight() == 0) {
+    my.note_loss();
+    my.unregistering = false;
+    my.engine.reset();
+    my.registration.reset();
+    out.unregistered = true;
+  }
+  return out;
+}
+
+bool copier::wait(std::chrono::milliseconds timeout) const {
+  return impl_->signal->wait(timeout);
+}
+
+std::size_t copier::in_flight() const {
+  return impl_->engine ? impl_->engine->in_flight() : 0;
+}
+
+error copier::lost() const {
+  if (impl_->lost.code != ec::none || !impl_->engine)
+    return impl_->lost;
+  return impl_->engine->lost();
+}
+
+} // namespace kvtide::gpu
