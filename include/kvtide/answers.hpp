@@ -206,9 +206,10 @@ struct fence {
     none,
     /// The compute stream waits for `handle`. With `device_kind::host_virtual`
     /// the handle is the simulated moment before which compute must not write.
-    /// With `device_kind::cuda` it is a `cudaEvent_t`, recorded already and
-    /// valid until `begin_step` of a later step was answered: by then every
-    /// compute stream must have been told to wait for it (G2).
+    /// With `device_kind::cuda` it is a `cudaEvent_t`, recorded already. Tell
+    /// every compute stream to wait for it before `end_step` of this step: a
+    /// later step, whose `begin_step` is answered only after that, may use the
+    /// event again (G2).
     event,
   };
 
