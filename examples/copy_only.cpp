@@ -110,8 +110,6 @@ int main(int argc, char** argv) {
   opts.host_bytes = 1 << 20;
   auto copier = check(gpu::copier::start(std::move(opts)));
   const auto pool = check(copier.register_kv(kv));
-  std::printf("host pool: %u slots of %llu bytes\n", pool.slots,
-              static_cast<unsigned long long>(pool.slot_bytes));
   for (const auto& note : pool.notes)
     std::printf("%s\n", note.c_str());
 

@@ -6,6 +6,7 @@
 #include "gpu/cuda/cuda_copy_engine.hpp"
 #include "gpu/cuda/devices.hpp"
 #include "gpu/cuda/pool_registration.hpp"
+#include "gpu/cuda_choices.hpp"
 #include "gpu/host_copy_engine.hpp"
 #include "gpu/host_event.hpp"
 #include "gpu/host_pool_memory.hpp"
@@ -29,11 +30,18 @@ error check_options(const copier_options& opts) {
   if (opts.host_bytes == 0)
     return wrong("copier_options::host_bytes must be set: a copier needs a "
                  "host pool of at least one chunk");
-  if (opts.streams_per_direction == 0)
-    return wrong("copier_options::streams_per_direction must be at least 1");
-  if (opts.kernel_blocks == 0)
-    return wrong("copier_options::kernel_blocks must be at least 1");
-  return {};
+  if (opts.host_threads == 0)
+    return wrong("copier_options::host_threads must be at least 1");
+  return fault_of(opts.cuda);
+}
+
+/// What the log should say of a pool.
+std::vector<std::string> notes_of(host_pool_status status) {
+  auto out = std::vector{to_string(status)};
+  for (auto* notes : {&status.memory.notes, &status.notes})
+    for (auto& note : *notes)
+      out.push_back(std::move(note));
+  return out;
 }
 
 copy_report report_of(completion ended) {
@@ -67,12 +75,13 @@ struct copier::impl {
 
   /// A GPU.
   std::shared_ptr<compute_events> cuda_events;
-  std::shared_ptr<pool_registration> pinned;
-  bool pool_pinned = false;
+  std::shared_ptr<pool_registration> pins;
+  std::optional<int> numa_node;
 
-  // In this order: copies touch the pool, and the registration names it.
-  host_pool_memory pool_memory;
+  /// Outlives the copier if copies might still touch it (G7).
+  std::shared_ptr<host_pool_memory> pool = std::make_shared<host_pool_memory>();
   std::optional<kv_registration> registration;
+  /// Declared after the memory that its threads touch.
   std::unique_ptr<copy_engine> engine;
 
   bool unregistering = false;
@@ -85,14 +94,10 @@ struct copier::impl {
   ~impl() {
     note_loss();
     engine.reset();
-    if (lost.code != ec::none) { // G7
-      if (pinned)
-        pinned->abandon();
-      if (cuda_events)
-        cuda_events->abandon();
+    if (lost.code != ec::none && !on_host()) { // G7
+      pins->abandon();
+      cuda_events->abandon();
     }
-    // The pool must be pinned by nobody when it is unmapped (G5).
-    pinned.reset();
   }
 
   [[nodiscard]] bool on_host() const {
@@ -104,62 +109,55 @@ struct copier::impl {
       lost = engine->lost();
   }
 
-  [[nodiscard]] error make_events() {
+  [[nodiscard]] error find_device() {
     if (on_host()) {
       host_events = std::make_shared<host_event_table>();
       return {};
     }
+    auto facts = facts_of(opts.device);
+    if (!facts)
+      return facts.failure();
     auto events = compute_events::make(opts.device);
     if (!events)
       return events.failure();
-    auto registry = pool_registration::make(opts.device);
-    if (!registry)
-      return registry.failure();
+    auto made = pool_registration::make(opts.device);
+    if (!made)
+      return made.failure();
+    numa_node = facts.value().numa_node;
     cuda_events = std::move(events).value();
-    pinned = std::move(registry).value();
+    pins = std::move(made).value();
     return {};
   }
 
-  /// A pool that the system does not let us pin still works, through the
-  /// engine's buffer.
-  void pin_pool(const slot_pool& pool, std::uint64_t slot_bytes,
-                std::vector<std::string>& notes) {
-    if (pool_pinned)
-      return;
-    const auto bytes = pool.slots * slot_bytes;
-    auto refused = pinned->add(pool.base, bytes);
-    if (refused.code != ec::none) {
-      notes.push_back("the host pool is not pinned, so that copies take a "
-                      "detour: "
-                      + refused.text);
-      return;
+  [[nodiscard]] registration_config registration_of() const {
+    auto out = registration_config{};
+    out.groups = opts.groups;
+    out.blocks_per_chunk = opts.blocks_per_chunk;
+    if (on_host()) {
+      out.pool.host_bytes = opts.host_bytes;
+      return out;
     }
-    pool_pinned = true;
-    notes.push_back("the host pool is pinned, " + std::to_string(bytes)
-                    + " bytes");
+    out.domain = memory_domain::any;
+    out.pool = pool_config_of(opts.cuda, opts.host_bytes, numa_node, pins);
+    return out;
   }
 
   [[nodiscard]] result<std::unique_ptr<copy_engine>> make_engine() const {
+    auto wake = [to = signal] { to->set(); };
     if (on_host()) {
       auto config = host_engine_config{};
-      config.wake = [to = signal] { to->set(); };
-      config.streams_per_direction = opts.streams_per_direction;
+      config.wake = std::move(wake);
+      config.streams_per_direction = opts.host_threads;
       config.events = host_events;
       return make_host_copy_engine(std::move(config));
     }
-    auto config = cuda_engine_config{};
-    config.wake = [to = signal] { to->set(); };
+    auto config = engine_config_of(opts.cuda);
+    config.wake = std::move(wake);
     config.device = opts.device;
     config.events = cuda_events;
-    config.pool = pool_pinned ? pinned : nullptr;
-    config.path = opts.path;
-    config.kernel_below = opts.kernel_below;
-    config.kernel_blocks = opts.kernel_blocks;
-    config.slice_bytes = opts.slice_bytes;
-    config.bytes_in_flight = opts.bytes_in_flight;
-    config.streams_per_direction = opts.streams_per_direction;
-    config.fences = opts.fences;
-    config.calibration_file = opts.calibration_file;
+    if (pool->status().pinned)
+      config.pool = pins;
+    config.keep = pool;
     return make_cuda_copy_engine(std::move(config));
   }
 };
@@ -170,7 +168,7 @@ result<copier> copier::start(copier_options opts) {
   auto made = std::make_unique<impl>();
   made->signal = std::make_shared<wake_signal>(std::move(opts.wake));
   made->opts = std::move(opts);
-  if (auto failed = made->make_events(); failed.code != ec::none)
+  if (auto failed = made->find_device(); failed.code != ec::none)
     return failed;
   return copier{std::move(made)};
 }
@@ -200,22 +198,16 @@ result<registered_kv> copier::register_kv(const kv_memory& memory) {
                  "register_kv: kv_memory::device is "
                    + std::to_string(memory.device) + ", but the copier is one "
                    + "of device " + std::to_string(my.opts.device)};
-  auto opened
-    = open_kv(memory,
-              {my.opts.groups, my.opts.blocks_per_chunk, my.opts.host_bytes,
-               my.on_host() ? memory_domain::host_only : memory_domain::any},
-              my.pool_memory);
+  auto opened = open_kv(memory, my.registration_of(), *my.pool);
   if (!opened)
     return opened.failure();
-  auto& where = opened.value();
-  auto out = registered_kv{};
-  out.slots = where.pool.slots;
-  out.slot_bytes = where.geometry.slot_bytes();
-  if (my.pinned)
-    my.pin_pool(where.pool, out.slot_bytes, out.notes);
   auto engine = my.make_engine();
   if (!engine)
     return engine.failure();
+  auto out = registered_kv{};
+  out.slots = opened.value().pool.slots;
+  out.slot_bytes = opened.value().geometry.slot_bytes();
+  out.notes = notes_of(my.pool->status());
   my.registration.emplace(std::move(opened).value());
   my.engine = std::move(engine).value();
   return out;

@@ -20,9 +20,7 @@ result<kv_registration> open_kv(const kv_memory& memory,
   if (config.domain == memory_domain::any)
     if (auto refused = check_on_device(memory); refused.code != ec::none)
       return refused;
-  host_pool_config wanted;
-  wanted.host_bytes = config.host_bytes;
-  auto opened = pool.open(shape.value(), memory, wanted);
+  auto opened = pool.open(shape.value(), memory, config.pool);
   if (!opened)
     return opened.failure();
   return kv_registration{std::move(shape).value(), opened.value()};

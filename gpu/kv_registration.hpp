@@ -24,8 +24,7 @@ struct registration_config {
   std::uint32_t groups = 1;
   /// At least 1.
   std::uint32_t blocks_per_chunk = 1;
-  /// Host pool in bytes, rounded down to whole slots.
-  std::uint64_t host_bytes = 0;
+  host_pool_config pool;
   /// What the engine can copy. With `any`, tensors and streams are those of
   /// `kv_memory::device`.
   memory_domain domain = memory_domain::host_only;

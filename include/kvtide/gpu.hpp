@@ -12,7 +12,7 @@
 #pragma once
 
 #include "kvtide/answers.hpp"
-#include "kvtide/copy_path.hpp"
+#include "kvtide/cuda_options.hpp"
 #include "kvtide/device_facts.hpp"
 #include "kvtide/error.hpp"
 #include "kvtide/ids.hpp"
@@ -140,8 +140,7 @@ private:
 
 // -- copies -------------------------------------------------------------------
 
-/// Configures one copier. Read by `copier::start`. What is said to be of CUDA
-/// has no effect on `host_device`.
+/// Configures one copier. Read by `copier::start`.
 struct copier_options {
   int device = host_device;
 
@@ -161,35 +160,12 @@ struct copier_options {
   /// be empty.
   std::function<void()> wake;
 
-  /// Streams per direction, threads on `host_device`; at least 1. Jobs are
-  /// dealt out in turn.
-  std::uint32_t streams_per_direction = 1;
+  /// `host_device`: threads per direction, at least 1. Jobs are dealt out in
+  /// turn.
+  std::uint32_t host_threads = 1;
 
-  /// CUDA.
-  copy_path path = copy_path::automatic;
-
-  /// CUDA with `copy_path::automatic`: fragments of fewer bytes go by `kernel`.
-  /// Without value: measured at registration.
-  std::optional<std::uint64_t> kernel_below;
-
-  /// CUDA: thread blocks of the kernel, at least 1; no more multiprocessors
-  /// than that are taken from compute.
-  std::uint32_t kernel_blocks = 12;
-
-  /// CUDA: largest piece of work that is enqueued at once, in bytes (G3). Zero:
-  /// what the link moves in 1.5 ms, as measured at registration.
-  std::uint64_t slice_bytes = 0;
-
-  /// CUDA: bytes that may be enqueued per direction, those that a fence waits
-  /// for apart (G3). Zero: two slices.
-  std::uint64_t bytes_in_flight = 0;
-
-  /// CUDA; fences of `host_device` are always `fence_wait::host`.
-  fence_wait fences = fence_wait::stream;
-
-  /// CUDA: a file where measurements are kept for the next start. Empty:
-  /// nowhere.
-  std::string calibration_file;
+  /// A GPU.
+  cuda_options cuda;
 };
 
 /// What `copier::register_kv` led to.
@@ -206,7 +182,7 @@ struct registered_kv {
 /// How one job ended; each that was accepted has exactly one.
 struct copy_report {
   job_id job = 0;
-  /// `done`; or `failed`: not all bytes were copied, and no copy of this job is
+  /// `done`, or `failed`: not all bytes were copied, and no copy of this job is
   /// running any more.
   job_status status = job_status::done;
   /// If failed: rows before this one are complete.

@@ -41,10 +41,8 @@ struct copier_device {
   }
 };
 
-inline held_compute hold_on_host(copier& owner) {
-  const auto event = owner.make_event().value();
-  return {event, [&owner, event] { owner.complete_event(event); }};
-}
+/// Those that the test program has; each program defines it.
+std::vector<copier_device> copier_devices();
 
 /// Memory of a device, a copier for it, and what it has reported so far.
 /// Chunks have two blocks, slots hold one chunk.
@@ -71,8 +69,9 @@ public:
     auto out = copier_options{};
     out.blocks_per_chunk = 2;
     out.host_bytes = 8 * 2 * block_bytes;
-    // Streams hide no missing wait.
-    out.streams_per_direction = 2;
+    // Two of a kind, so that their order hides no missing wait.
+    out.host_threads = 2;
+    out.cuda.streams_per_direction = 2;
     return out;
   }
 

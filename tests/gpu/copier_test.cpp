@@ -18,6 +18,7 @@
 namespace kvtide::gpu {
 namespace {
 
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -38,6 +39,7 @@ TEST_P(copier_contract, BringsBackWhatItStored) {
   const auto pool = rig.register_kv();
   EXPECT_EQ(pool.slots, 8u);
   EXPECT_EQ(pool.slot_bytes, 2 * copier_rig::block_bytes);
+  EXPECT_THAT(pool.notes, Contains(HasSubstr("8 slots")));
   rig.fill(1, 11);
   rig.fill(2, 22);
   rig.submit(copier_rig::make_job(0, store, 3, {1, 2}));
@@ -274,8 +276,7 @@ TEST_P(copier_contract, IsNotLostWithoutAReason) {
 }
 
 INSTANTIATE_TEST_SUITE_P(devices, copier_contract,
-                         ::testing::Values(copier_device{"host", host_device,
-                                                         hold_on_host}),
+                         ::testing::ValuesIn(copier_devices()),
                          [](const auto& one) { return one.param.name; });
 
 // -- without a device ---------------------------------------------------------
@@ -290,8 +291,9 @@ TEST(copier_options_check, RefusesWhatCannotWork) {
   EXPECT_TRUE(refused([](auto& x) { x.groups = 0; }));
   EXPECT_TRUE(refused([](auto& x) { x.blocks_per_chunk = 0; }));
   EXPECT_TRUE(refused([](auto& x) { x.host_bytes = 0; }));
-  EXPECT_TRUE(refused([](auto& x) { x.streams_per_direction = 0; }));
-  EXPECT_TRUE(refused([](auto& x) { x.kernel_blocks = 0; }));
+  EXPECT_TRUE(refused([](auto& x) { x.host_threads = 0; }));
+  EXPECT_TRUE(refused([](auto& x) { x.cuda.kernel_blocks = 0; }));
+  EXPECT_TRUE(refused([](auto& x) { x.cuda.streams_per_direction = 0; }));
   EXPECT_FALSE(refused([](auto&) {}));
 }
 

@@ -30,7 +30,7 @@ protected:
   static registration_config config() {
     auto out = registration_config{};
     out.blocks_per_chunk = 2;
-    out.host_bytes = 4 * 2 * block_bytes;
+    out.pool.host_bytes = 4 * 2 * block_bytes;
     return out;
   }
 
