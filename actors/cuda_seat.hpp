@@ -9,7 +9,6 @@
 #include "actors/compute_side.hpp"
 #include "gpu/copy_engine.hpp"
 #include "gpu/cuda/compute_events.hpp"
-#include "gpu/cuda/cuda_copy_engine.hpp"
 #include "gpu/cuda/pool_registration.hpp"
 #include "gpu/host_pool_memory.hpp"
 
@@ -21,13 +20,6 @@
 #include <vector>
 
 namespace kvtide {
-
-/// @returns `ec::invalid_options` and what is wrong, or no error
-[[nodiscard]] error fault_of(const cuda_options& opts);
-
-/// What `opts` say to the copy engine; the rest is as by default.
-[[nodiscard]] gpu::cuda_engine_config
-engine_config_of(const cuda_options& opts);
 
 /// Who pins a host pool that ranks of one process share: the first one that
 /// registers, for the GPUs of all. Any thread.

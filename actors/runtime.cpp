@@ -4,11 +4,11 @@
 /// Spawns everything and hands calls over. The only file that knows all actors,
 /// and where scheduler policy, threads and detached actors are chosen.
 
-#include "actors/cuda_seat.hpp"
 #include "actors/runtime_impl.hpp"
 #include "core/call_faults.hpp"
 #include "core/rules.hpp"
 #include "gpu/cuda/devices.hpp"
+#include "gpu/cuda_choices.hpp"
 #include "gpu/host_memory.hpp"
 #include "messages/all.hpp"
 
@@ -66,7 +66,7 @@ error check_memory(const options& opts) {
 
 /// Without a cache nobody needs a GPU.
 error check_device(const options& opts) {
-  if (auto fault = fault_of(opts.cuda); fault.code != ec::none)
+  if (auto fault = gpu::fault_of(opts.cuda); fault.code != ec::none)
     return fault;
   if (opts.device != device_kind::cuda || opts.host_bytes == 0)
     return {};

@@ -15,17 +15,17 @@
 #include <unistd.h>
 #include <utility>
 
-#ifndef MFD_NOEXEC_SEAL // Since Linux 6.3.
-#define MFD_NOEXEC_SEAL 0x0008U
-#endif
-
 namespace kvtide::gpu {
 
 namespace {
 
-/// Memory is reserved in steps of this, because a signal makes the kernel give
-/// back what the call has reserved so far.
-constexpr std::uint64_t reserve_step = std::uint64_t{256} << 20;
+/// MFD_NOEXEC_SEAL, which headers have since Linux 6.3.
+constexpr unsigned never_executed = 8;
+
+/// Memory is reserved in steps of this. A signal makes the kernel give back
+/// what the call has reserved so far, so a step takes less time (a millisecond)
+/// than lies between two signals of a profiler.
+constexpr std::uint64_t reserve_step = std::uint64_t{4} << 20;
 
 std::string quoted(int code) {
   return std::string{"\""} + std::strerror(code) + "\"";
@@ -57,13 +57,13 @@ int open_nameless(unsigned flags) {
   const auto* name = "kvtide-host-pool";
   // Where vm.memfd_noexec is 2, files that could be executed are refused; an
   // older kernel does not know the flag.
-  const auto file = ::memfd_create(name, flags | MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+  const auto file = ::memfd_create(name, flags | MFD_CLOEXEC | never_executed);
   if (file >= 0 || errno != EINVAL)
     return file;
   return ::memfd_create(name, flags | MFD_CLOEXEC);
 }
 
-/// Gets the memory of a file that is mapped at `data`.
+/// Gets the memory of a file, from the node that its mapping asks for.
 /// @returns zero or an errno value.
 int reserve(int file, std::uint64_t bytes) {
   for (std::uint64_t i = 0; i < bytes;) {

@@ -7,7 +7,7 @@
 #
 #   core, gpu -> include        messages -> include, core
 #   examples  -> include        actors   -> all four
-#   CAF: messages, actors, tests            CUDA: gpu
+#   CAF: messages, actors, tests            CUDA: gpu, tests/gpu
 
 cmake_minimum_required(VERSION 3.25)
 
@@ -65,7 +65,8 @@ set(may_include_messages core messages)
 set(may_include_tests ${folders})
 
 set(may_use_caf actors bench messages tests)
-set(may_use_cuda gpu)
+# Folders below the checkout's root, with all that lies in them.
+set(may_use_cuda gpu tests/gpu)
 
 function(check_file folder file)
   read_includes("${file}" names)
@@ -79,7 +80,9 @@ function(check_file folder file)
         report("${file}" "includes ${path}; no CAF in ${folder}/")
       endif()
     elseif(path MATCHES "^(cuda|cublas|nvtx|nvToolsExt|driver_types|cooperative)")
-      if(NOT folder IN_LIST may_use_cuda)
+      list(JOIN may_use_cuda "|" cuda_folders)
+      file(RELATIVE_PATH place "${ROOT}" "${file}")
+      if(NOT place MATCHES "^(${cuda_folders})/")
         report("${file}" "includes ${path}; no CUDA in ${folder}/")
       endif()
     elseif(first IN_LIST folders AND path MATCHES "/")

@@ -25,6 +25,7 @@ function(write_clean_tree)
   file(WRITE "${SCRATCH}/examples/e.cpp"
        "#include \"kvtide/ids.hpp\"\n#include \"model.hpp\"\n")
   file(WRITE "${SCRATCH}/tests/t.cpp" "#include \"actors/a.hpp\"\n")
+  file(WRITE "${SCRATCH}/tests/gpu/t.cpp" "#include <cuda_runtime_api.h>\n")
 endfunction()
 
 set(CHECK "${CMAKE_CURRENT_LIST_DIR}/layering.cmake")
@@ -46,6 +47,7 @@ must_find(actors/a.cpp "#include \"tests/support/x.hpp\"")
 must_find(examples/e.cpp "#include \"core/layout.hpp\"")
 must_find(examples/e.cpp "#include <caf/all.hpp>")
 must_find(tests/t.cpp "#include <cuda.h>")
+must_find(tests/core/gpu/t.cpp "#include <cuda.h>")
 
 # Intent and capability: directly, through another header, and by name.
 must_find(core/store_intent.hpp "#include \"core/store_capability.hpp\"")

@@ -33,9 +33,9 @@ constexpr int repeats = 3;
 struct bench {
   device_buffer device;
   pinned_buffer host;
-  stream work;
-  event begin;
-  event end;
+  cuda_stream work;
+  cuda_event begin;
+  cuda_event end;
   std::unique_ptr<piece_tables> tables;
 };
 

@@ -32,7 +32,7 @@ error capture_error() {
 
 struct compute_events::impl {
   struct place {
-    event what;
+    cuda_event what;
     std::uint32_t generation = 0;
     bool pending = false;
   };

@@ -38,7 +38,7 @@ result<std::unique_ptr<copy_lane>> copy_lane::make(config how) {
                   std::move(bounce)}};
 }
 
-copy_lane::copy_lane(config how, gpu::stream copies, gpu::stream wakes,
+copy_lane::copy_lane(config how, cuda_stream copies, cuda_stream wakes,
                      bounce_buffer bounce)
   : config_(how), copies_(std::move(copies)), wakes_(std::move(wakes)),
     bounce_(std::move(bounce)),

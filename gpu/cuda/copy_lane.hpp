@@ -60,12 +60,17 @@ public:
     std::shared_ptr<cuda_job> job;
     std::uint64_t bytes = 0;
     /// Complete; null if recording it failed.
-    event end;
+    cuda_event end;
   };
 
   /// @returns the oldest slice if it has ended
   /// @param lost set if the device says that nothing will ever end
   [[nodiscard]] std::optional<ended_slice> take_ended(error& lost);
+
+  /// True if nothing is under way.
+  [[nodiscard]] bool empty() const noexcept {
+    return under_way_.empty();
+  }
 
   /// True if nothing is under way, and nobody will be woken any more.
   [[nodiscard]] bool idle() const;
@@ -85,12 +90,12 @@ private:
   struct slice {
     std::shared_ptr<cuda_job> job;
     std::uint64_t bytes = 0;
-    event end;
+    cuda_event end;
     std::unique_ptr<piece_tables::table> table;
     std::unique_ptr<bounce_move> move;
   };
 
-  copy_lane(config how, gpu::stream copies, gpu::stream wakes,
+  copy_lane(config how, cuda_stream copies, cuda_stream wakes,
             bounce_buffer bounce);
 
   [[nodiscard]] void* device_view(const void* host, std::uint64_t bytes) const;
@@ -104,8 +109,8 @@ private:
   void wake_behind(const slice& what);
 
   config config_;
-  gpu::stream copies_;
-  gpu::stream wakes_;
+  cuda_stream copies_;
+  cuda_stream wakes_;
   bounce_buffer bounce_;
   copy_commands commands_;
   std::deque<slice> under_way_;

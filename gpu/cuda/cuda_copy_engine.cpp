@@ -30,9 +30,6 @@ using clock = std::chrono::steady_clock;
 /// slices in each direction and for flushes beside them.
 constexpr std::uint32_t table_count = 16;
 
-/// Bytes of each stream's bounce buffer.
-constexpr std::uint64_t bounce_bytes = 16u << 20;
-
 /// What the link moves in that time is a slice (G3).
 constexpr double slice_seconds = 1.5e-3;
 constexpr std::uint64_t smallest_slice = 1u << 20;
@@ -76,12 +73,12 @@ public:
       if (auto failed = add_lane(kind, true); failed.code != ec::none)
         return failed;
     }
-    auto fences = make_stream();
-    if (!fences)
-      return fences.failure();
-    fence_stream_ = std::move(fences).value();
+    auto own = make_stream();
+    if (!own)
+      return own.failure();
+    own_stream_ = std::move(own).value();
     return check("loading the copy kernel",
-                 launch_copy_pieces(nullptr, 0, 1, fence_stream_.get()));
+                 launch_copy_pieces(nullptr, 0, 1, own_stream_.get()));
   }
 
   ec submit(copy_job what) override {
@@ -177,11 +174,6 @@ private:
     std::vector<job_ptr> jobs;
   };
 
-  struct handed_out {
-    step_id step = 0;
-    event what;
-  };
-
   // -- start ------------------------------------------------------------------
 
   error choose_sizes() {
@@ -232,7 +224,7 @@ private:
     how.events = &timed_events_;
     how.pool = config_.pool.get();
     how.wake = wake_.get();
-    how.bounce_bytes = bounce_bytes;
+    how.bounce_bytes = config_.bounce_bytes;
     how.urgent = urgent;
     auto made = copy_lane::make(how);
     if (!made)
@@ -321,7 +313,9 @@ private:
     const auto most = std::min(config_.slice_bytes, job->lane->most_bytes());
     // A job without fragments has a slice as well: its end.
     while (job->slices == 0 || (!job->stopped && !job->rest.done())) {
-      if (!urgent && side.bytes_under_way > 0
+      // A stream that waits for compute must not keep others from copying: each
+      // may have one slice under way.
+      if (!urgent && !job->lane->empty()
           && side.bytes_under_way + most > config_.bytes_in_flight)
         return false;
       auto parts = std::vector<fragment>{};
@@ -426,27 +420,61 @@ private:
 
   // -- fences -----------------------------------------------------------------
 
+  /// Joins the ends of jobs. In a stream of its own, so that no fence waits for
+  /// what another one waits for.
+  struct joint {
+    cuda_stream where;
+    cuda_event end;
+  };
+
+  struct handed_out {
+    step_id step = 0;
+    joint what;
+  };
+
   /// @returns nothing if only the host can wait for these jobs
   std::optional<fence> record_fence(step_id step,
                                     const std::vector<job_ptr>& jobs) {
-    for (const auto& job : jobs)
-      if (!job->can_be_followed()
-          || check("cudaStreamWaitEvent",
-                   ::cudaStreamWaitEvent(fence_stream_.get(), job->end, 0))
-                 .code
-               != ec::none)
-        return std::nullopt;
-    auto made = fence_events_.take();
+    if (!std::all_of(jobs.begin(), jobs.end(),
+                     [](const job_ptr& job) { return job->can_be_followed(); }))
+      return std::nullopt;
+    auto made = take_joint();
     if (!made)
       return std::nullopt;
-    const auto handle = made.value().get();
+    const auto where = made.value().where.get();
+    const auto end = made.value().end.get();
+    for (const auto& job : jobs)
+      if (check("cudaStreamWaitEvent",
+                ::cudaStreamWaitEvent(where, job->end, 0))
+            .code
+          != ec::none)
+        return std::nullopt;
     // Nobody hears of an event before it is recorded (G2).
-    if (check("cudaEventRecord", ::cudaEventRecord(handle, fence_stream_.get()))
-          .code
+    if (check("cudaEventRecord", ::cudaEventRecord(end, where)).code
         != ec::none)
       return std::nullopt;
     handed_out_.push_back({step, std::move(made).value()});
-    return fence{fence::kind_t::event, to_number(handle)};
+    return fence{fence::kind_t::event, to_number(end)};
+  }
+
+  result<joint> take_joint() {
+    for (auto& free : joints_) {
+      const auto status = ::cudaEventQuery(free.end.get());
+      ignore(status);
+      if (status != cudaSuccess)
+        continue;
+      std::swap(free, joints_.back());
+      auto out = std::move(joints_.back());
+      joints_.pop_back();
+      return out;
+    }
+    auto where = make_stream(true);
+    if (!where)
+      return where.failure();
+    auto end = make_event();
+    if (!end)
+      return end.failure();
+    return joint{std::move(where).value(), std::move(end).value()};
   }
 
   /// Compute of earlier steps has been told to wait: `begin_step` of this one
@@ -454,7 +482,7 @@ private:
   void take_back_fences(step_id step) {
     for (auto& x : handed_out_)
       if (x.step < step)
-        fence_events_.put(std::move(x.what));
+        joints_.push_back(std::move(x.what));
     std::erase_if(handed_out_,
                   [step](const handed_out& x) { return x.step < step; });
   }
@@ -463,7 +491,7 @@ private:
 
   /// A sticky error is one that stays: whatever is called next returns it.
   void look_for_loss(const std::string& why) {
-    const auto status = ::cudaStreamQuery(fence_stream_.get());
+    const auto status = ::cudaStreamQuery(own_stream_.get());
     ignore(status);
     if (status != cudaSuccess && status != cudaErrorNotReady)
       lose(why);
@@ -510,12 +538,15 @@ private:
     for (auto& lane : lanes_)
       lane->abandon();
     timed_events_.abandon();
-    fence_events_.abandon();
     for (auto& x : handed_out_)
-      x.what.release();
+      joints_.push_back(std::move(x.what));
+    for (auto& x : joints_) {
+      x.where.release();
+      x.end.release();
+    }
     for (auto& [id, job] : live_)
       job->start.release();
-    fence_stream_.release();
+    own_stream_.release();
     if (tables_)
       tables_->abandon();
     config_.events->abandon();
@@ -543,12 +574,12 @@ private:
   std::unique_ptr<stall> stall_;
   error lost_;
 
-  event_cache timed_events_{true};
-  event_cache fence_events_{false};
+  event_cache timed_events_;
+  std::vector<joint> joints_;
   std::vector<handed_out> handed_out_;
   std::unique_ptr<piece_tables> tables_;
-  /// Joins what the streams of a fence's jobs have in front of them.
-  gpu::stream fence_stream_;
+  /// For what is neither a copy nor a fence.
+  cuda_stream own_stream_;
   std::vector<std::unique_ptr<copy_lane>> lanes_;
   /// By `job_kind`.
   direction directions_[2];
@@ -565,10 +596,11 @@ error check_config(const cuda_engine_config& config) {
   if (!config.wake || !config.events)
     return {ec::invalid_options, "the copy engine needs a wake function and "
                                  "the events of its compute"};
-  if (config.streams_per_direction == 0 || config.kernel_blocks == 0)
+  if (config.streams_per_direction == 0 || config.kernel_blocks == 0
+      || config.bounce_bytes == 0)
     return {ec::invalid_options,
-            "the copy engine needs at least one stream per direction and one "
-            "thread block for its kernel"};
+            "the copy engine needs at least one stream per direction, one "
+            "thread block for its kernel and one byte of a bounce buffer"};
   return check_device(config.device);
 }
 

@@ -49,12 +49,16 @@ struct cuda_engine_config {
   /// the link moves in 1.5 ms, as measured at start.
   std::uint64_t slice_bytes = 0;
 
-  /// Bytes that may be enqueued per direction, flushes apart (G3). Zero: two
-  /// slices.
+  /// Bytes that may be enqueued per direction, flushes apart and beside the
+  /// first slice of each stream (G3). Zero: two slices.
   std::uint64_t bytes_in_flight = 0;
 
   /// Streams per direction, at least 1. Jobs are dealt out in turn.
   std::uint32_t streams_per_direction = 1;
+
+  /// Bytes of each stream's pinned buffer, at least 1; taken only without
+  /// `pool`.
+  std::uint64_t bounce_bytes = 16u << 20;
 
   fence_wait fences = fence_wait::stream;
 

@@ -44,7 +44,7 @@ struct cuda_job {
   std::size_t slices_under_way = 0;
 
   /// Behind its waits, for the time that it took. May be null.
-  event start;
+  cuda_event start;
   /// Behind its last copy, once all are enqueued; its last slice owns it. Null
   /// if recording it failed: then only the host can tell that the job has
   /// ended.

@@ -8,11 +8,11 @@
 
 namespace kvtide::gpu {
 
-using event = owner<cudaEvent_t, ::cudaEventDestroy>;
+using cuda_event = owner<cudaEvent_t, ::cudaEventDestroy>;
 
 /// Makes an event of the current device.
 /// @param timed whether `cudaEventElapsedTime` works with it; costs a little
-[[nodiscard]] inline result<event> make_event(bool timed = false) {
+[[nodiscard]] inline result<cuda_event> make_event(bool timed = false) {
   auto made = cudaEvent_t{};
   if (auto failed
       = check("cudaEventCreateWithFlags",
@@ -20,7 +20,7 @@ using event = owner<cudaEvent_t, ::cudaEventDestroy>;
                 &made, timed ? cudaEventDefault : cudaEventDisableTiming));
       failed.code != ec::none)
     return failed;
-  return event{made};
+  return cuda_event{made};
 }
 
 } // namespace kvtide::gpu

@@ -9,23 +9,19 @@
 
 namespace kvtide::gpu {
 
-/// Events of one kind that are used again and again. Only an event that is
+/// Timed events that are used again and again. Only an event that is
 /// complete, and that nobody will be told to wait for, may be put back (G2).
 class event_cache {
 public:
-  explicit event_cache(bool timed) noexcept : timed_(timed) {
-    // nop
-  }
-
-  [[nodiscard]] result<event> take() {
+  [[nodiscard]] result<cuda_event> take() {
     if (free_.empty())
-      return make_event(timed_);
+      return make_event(true);
     auto taken = std::move(free_.back());
     free_.pop_back();
     return taken;
   }
 
-  void put(event back) {
+  void put(cuda_event back) {
     if (back.get() != nullptr)
       free_.push_back(std::move(back));
   }
@@ -37,8 +33,7 @@ public:
   }
 
 private:
-  bool timed_;
-  std::vector<event> free_;
+  std::vector<cuda_event> free_;
 };
 
 } // namespace kvtide::gpu

@@ -8,12 +8,12 @@
 
 namespace kvtide::gpu {
 
-using stream = owner<cudaStream_t, ::cudaStreamDestroy>;
+using cuda_stream = owner<cudaStream_t, ::cudaStreamDestroy>;
 
 /// Makes a stream of the current device that no work of the default stream
 /// holds up. Priorities would order kernels, not copies (G3); `urgent` is for
 /// streams whose kernels are small.
-[[nodiscard]] inline result<stream> make_stream(bool urgent = false) {
+[[nodiscard]] inline result<cuda_stream> make_stream(bool urgent = false) {
   auto lowest = 0;
   auto highest = 0;
   if (auto failed
@@ -28,7 +28,7 @@ using stream = owner<cudaStream_t, ::cudaStreamDestroy>;
                                              urgent ? highest : lowest));
       failed.code != ec::none)
     return failed;
-  return stream{made};
+  return cuda_stream{made};
 }
 
 } // namespace kvtide::gpu

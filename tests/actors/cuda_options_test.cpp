@@ -5,8 +5,8 @@
 
 #include "kvtide/runtime.hpp"
 
-#include "actors/cuda_seat.hpp"
 #include "gpu/cuda/devices.hpp"
+#include "gpu/cuda_choices.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -63,7 +63,7 @@ TEST(CudaOptions, ReachTheEngine) {
   opts.bytes_in_flight = 5;
   opts.fences = fence_wait::host;
   opts.calibration_file = "file";
-  const auto said = engine_config_of(opts);
+  const auto said = gpu::engine_config_of(opts);
   EXPECT_EQ(said.path, copy_path::plain);
   EXPECT_EQ(said.kernel_below, 1u);
   EXPECT_EQ(said.kernel_blocks, 2u);

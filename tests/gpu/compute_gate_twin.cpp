@@ -8,7 +8,8 @@ namespace kvtide::gpu {
 cudaError_t launch_gate(const std::uint32_t* flag, cudaStream_t stream) {
   const auto range = stand_in::memory_range{flag, sizeof(*flag)};
   stand_in::hang(range);
-  return stand_in::enqueue(stream, [] {}, [] {}, {range});
+  return stand_in::enqueue(
+    stream, [] {}, [] {}, {range});
 }
 
 void open_gate(std::uint32_t* flag, const std::uint32_t* on_device) {

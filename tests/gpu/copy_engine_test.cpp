@@ -287,7 +287,7 @@ TEST_P(copy_engine_contract, S5AFailedJobHasEnded) {
   EXPECT_FALSE(rig->open(barrier, 7));
   rig->end_compute(event);
   rig->run(2);
-  EXPECT_TRUE(rig->open(barrier, 7));
+  EXPECT_TRUE(rig->opens(barrier, 7));
   EXPECT_EQ(rig->outcome_of(0)->result, copy_result::failed);
   EXPECT_EQ(rig->outcome_of(1)->result, copy_result::done);
 }
@@ -319,10 +319,10 @@ TEST_P(copy_engine_contract, AFenceOpensWhenTheLastOfItsJobsHasEnded) {
   rig->run(2);
   rig->run_a_little();
   EXPECT_FALSE(rig->open(both, 4));
-  EXPECT_TRUE(rig->open(early, 5));
+  EXPECT_TRUE(rig->opens(early, 5));
   rig->end_compute(second);
   rig->run(3);
-  EXPECT_TRUE(rig->open(both, 4));
+  EXPECT_TRUE(rig->opens(both, 4));
 }
 
 /// FAI-01: rows before the failed one are complete, and it is said which.

@@ -58,16 +58,20 @@ engine_kind cuda_kind(const char* name, test_memory::home_maker home,
 std::vector<engine_kind> engine_kinds() {
   constexpr auto pinned = make_cuda_home<true>;
   constexpr auto plain = make_cuda_home<false>;
-  constexpr auto stream = fence_wait::stream;
-  constexpr auto host = fence_wait::host;
   return {
-    cuda_kind("cuda_batch", pinned, make_rig<copy_path::batch, stream>),
-    cuda_kind("cuda_plain", pinned, make_rig<copy_path::plain, stream>),
-    cuda_kind("cuda_kernel", pinned, make_rig<copy_path::kernel, stream>),
-    cuda_kind("cuda_automatic", pinned, make_rig<copy_path::automatic, stream>),
+    cuda_kind("cuda_batch", pinned,
+              make_rig<copy_path::batch, fence_wait::stream>),
+    cuda_kind("cuda_plain", pinned,
+              make_rig<copy_path::plain, fence_wait::stream>),
+    cuda_kind("cuda_kernel", pinned,
+              make_rig<copy_path::kernel, fence_wait::stream>),
+    cuda_kind("cuda_automatic", pinned,
+              make_rig<copy_path::automatic, fence_wait::stream>),
     cuda_kind("cuda_narrow", pinned, make_narrow_rig),
-    cuda_kind("cuda_host_fence", pinned, make_rig<copy_path::batch, host>),
-    cuda_kind("cuda_pageable", plain, make_rig<copy_path::automatic, stream>),
+    cuda_kind("cuda_host_fence", pinned,
+              make_rig<copy_path::batch, fence_wait::host>),
+    cuda_kind("cuda_pageable", plain,
+              make_rig<copy_path::automatic, fence_wait::stream>),
   };
 }
 

@@ -92,8 +92,7 @@ void cuda_home::copy(void* dst, const void* src, std::size_t bytes) {
 
 cuda_rig::cuda_rig(host_engine_config config, memory_home& memory,
                    const configure& how)
-  : engine_rig(std::move(config)), events_(require(compute_events::make(0))),
-    consumer_(require(make_stream())) {
+  : engine_rig(std::move(config)), events_(require(compute_events::make(0))) {
   auto made = cuda_engine_config{};
   made.wake = config_.wake;
   made.events = events_;
@@ -103,6 +102,7 @@ cuda_rig::cuda_rig(host_engine_config config, memory_home& memory,
   // Nothing is measured in a test.
   made.slice_bytes = 1u << 20;
   made.kernel_below = 0;
+  made.bounce_bytes = 100'000;
   how(made);
   engine_rig::start(make_cuda_copy_engine(std::move(made)));
 }
@@ -116,13 +116,14 @@ std::optional<fence> cuda_rig::make_fence(step_id step,
   const auto made = engine().make_fence(step, jobs);
   if (!made || made->kind != fence::kind_t::event)
     return made;
-  auto seen = require(make_event());
-  const auto handle = reinterpret_cast<cudaEvent_t>(made->handle);
+  const auto& added = consumers_.emplace_back(
+    consumer{require(make_stream()), require(make_event())});
   require("cudaStreamWaitEvent",
-          ::cudaStreamWaitEvent(consumer_.get(), handle, 0));
-  require("cudaEventRecord", ::cudaEventRecord(seen.get(), consumer_.get()));
-  consumed_.push_back(std::move(seen));
-  return fence{fence::kind_t::event, to_number(consumed_.back().get())};
+          ::cudaStreamWaitEvent(
+            added.where.get(), reinterpret_cast<cudaEvent_t>(made->handle), 0));
+  require("cudaEventRecord",
+          ::cudaEventRecord(added.behind.get(), added.where.get()));
+  return fence{fence::kind_t::event, to_number(added.behind.get())};
 }
 
 compute_event cuda_rig::begin_compute() {
@@ -139,15 +140,15 @@ compute_event cuda_rig::begin_compute() {
   return {handle};
 }
 
-void cuda_rig::end_compute(compute_event event,
+void cuda_rig::end_compute(compute_event what,
                            const std::function<void()>& write) {
   run_a_little();
   write();
-  end_compute(event);
+  end_compute(what);
 }
 
-void cuda_rig::end_compute(compute_event event) {
-  let_go(computes_.at(event.handle));
+void cuda_rig::end_compute(compute_event what) {
+  let_go(computes_.at(what.handle));
 }
 
 void cuda_rig::let_go(compute& what) {
@@ -196,6 +197,16 @@ bool cuda_rig::open(const std::optional<fence>& f, step_id step) {
     ADD_FAILURE() << ::cudaGetErrorString(status);
   ignore(status);
   return status == cudaSuccess;
+}
+
+bool cuda_rig::opens(const std::optional<fence>& f, step_id step) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  while (!open(f, step)) {
+    if (std::chrono::steady_clock::now() > deadline)
+      return false;
+    wake_.wait(std::chrono::milliseconds{1});
+  }
+  return true;
 }
 
 } // namespace kvtide::gpu

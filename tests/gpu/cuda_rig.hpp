@@ -53,7 +53,7 @@ private:
   std::size_t block_bytes_;
   device_buffer blocks_;
   host_memory slots_;
-  stream stream_;
+  cuda_stream stream_;
 };
 
 /// What a kind of test does with the engine, beyond what the rig itself sets.
@@ -84,10 +84,12 @@ public:
 
   bool open(const std::optional<fence>& f, step_id step) override;
 
+  bool opens(const std::optional<fence>& f, step_id step) override;
+
 private:
   /// Compute that a test holds, in a stream of its own.
   struct compute {
-    stream where;
+    cuda_stream where;
     pinned_buffer flag;
     const std::uint32_t* on_device = nullptr;
     bool over = false;
@@ -97,9 +99,13 @@ private:
 
   std::shared_ptr<compute_events> events_;
   std::map<std::uint64_t, compute> computes_;
-  /// Waits for fences as a compute stream does.
-  stream consumer_;
-  std::vector<event> consumed_;
+  /// Waits for a fence as a compute stream does.
+  struct consumer {
+    cuda_stream where;
+    cuda_event behind;
+  };
+
+  std::vector<consumer> consumers_;
 };
 
 } // namespace kvtide::gpu

@@ -103,6 +103,11 @@ public:
   /// True if a fence lets compute go on by now.
   virtual bool open(const std::optional<fence>& f, step_id step) = 0;
 
+  /// True if it does so soon, now that its jobs have ended.
+  virtual bool opens(const std::optional<fence>& f, step_id step) {
+    return open(f, step);
+  }
+
   bool reported(job_id id) const {
     return outcome_of(id) != nullptr;
   }

@@ -11,6 +11,7 @@ void start_cuda_machine() {
   auto wanted = stand_in::settings{};
   // Whoever takes one address for the other is found out.
   wanted.registered_memory_has_other_device_address = true;
+  wanted.threads = 4; // Some tests hold one.
   stand_in::start(wanted);
 }
 
