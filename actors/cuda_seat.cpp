@@ -71,13 +71,14 @@ gpu::host_pool_config cuda_seat::pool_config(const cuda_options& opts,
 
 result<std::unique_ptr<gpu::copy_engine>>
 cuda_seat::make_engine(const cuda_options& opts, gpu::wake_function wake,
-                       bool pinned) const {
+                       std::shared_ptr<gpu::host_pool_memory> pool) const {
   auto out = gpu::engine_config_of(opts);
   out.wake = std::move(wake);
   out.device = device_;
   out.events = events_;
-  if (pinned)
+  if (pool->status().pinned)
     out.pool = pins_;
+  out.keep = std::move(pool);
   return gpu::make_cuda_copy_engine(std::move(out));
 }
 

@@ -54,10 +54,11 @@ public:
 
   /// @pre `open` has succeeded
   /// @param wake see `gpu::cuda_engine_config::wake`
-  /// @param pinned the pool that `pool_config` led to is
+  /// @param pool the one that `pool_config` led to; kept while a copy may touch
+  ///             it
   [[nodiscard]] result<std::unique_ptr<gpu::copy_engine>>
   make_engine(const cuda_options& opts, gpu::wake_function wake,
-              bool pinned) const;
+              std::shared_ptr<gpu::host_pool_memory> pool) const;
 
   /// @pre `open` has succeeded
   /// @param streams those of the registered memory

@@ -162,9 +162,8 @@ void device_state::announce() {
 }
 
 void device_state::lose(const error& why) {
-  const auto text = "the GPU of rank " + std::to_string(config.rank)
-                  + " is lost to this process: " + why.text
-                  + "; end the process and start it again";
+  const auto text
+    = "rank " + std::to_string(config.rank) + " has lost its GPU: " + why.text;
   cuda.abandon();
   if (config.compute)
     config.compute->lose({ec::device_failure, text});
@@ -231,7 +230,7 @@ error device_state::open(const kv_memory& memory) {
   auto opened = chosen->open(shape.value(), memory, wanted);
   if (!opened)
     return opened.failure();
-  auto made = make_engine(chosen->status().pinned);
+  auto made = make_engine(chosen);
   if (!made)
     return made.failure();
   pool_memory = chosen;
@@ -246,8 +245,8 @@ error device_state::open(const kv_memory& memory) {
   return {};
 }
 
-result<std::unique_ptr<gpu::copy_engine>>
-device_state::make_engine(bool pinned) {
+result<std::unique_ptr<gpu::copy_engine>> device_state::make_engine(
+  const std::shared_ptr<gpu::host_pool_memory>& memory) {
   auto wake = gpu::wake_function{config.on_wake};
   if (!wake)
     wake = [flag = waking, weak = caf::weak_actor_ptr{self->ctrl()}] {
@@ -260,7 +259,7 @@ device_state::make_engine(bool pinned) {
   if (config.engine)
     return config.engine(std::move(wake));
   if (config.kind == device_kind::cuda)
-    return cuda.make_engine(config.cuda, std::move(wake), pinned);
+    return cuda.make_engine(config.cuda, std::move(wake), memory);
   gpu::host_engine_config out;
   out.wake = std::move(wake);
   out.latency = config.latency.count();

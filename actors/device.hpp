@@ -162,9 +162,9 @@ struct device_state {
 
   [[nodiscard]] error open(const kv_memory& memory);
 
-  /// @param pinned the pool is
+  /// @param memory of the host pool
   [[nodiscard]] result<std::unique_ptr<gpu::copy_engine>>
-  make_engine(bool pinned);
+  make_engine(const std::shared_ptr<gpu::host_pool_memory>& memory);
 
   /// Says what was got, to the log and to whoever asked for it.
   [[nodiscard]] std::vector<std::string> take_notes();
