@@ -200,27 +200,13 @@ void engine::issue(batch work) {
 }
 
 void engine::compute(const batch& work) {
-  // Reads wait for a GPU, so that on one they come first: what a step writes is
-  // under way when it ends (S6). No row reads what another one of its step
-  // writes.
-  if (opts_.on_gpu())
-    read(work);
-  write(work);
-  if (!opts_.on_gpu())
-    read(work);
-}
-
-void engine::write(const batch& work) {
   auto part = work.writes.begin();
   for (const auto& row : work.rows)
     for (const auto end
          = work.writes.begin() + static_cast<std::ptrdiff_t>(row.writes_end);
          part != end; ++part)
       content_.write(row.seq->text, *part);
-}
-
-void engine::read(const batch& work) {
-  auto part = work.reads.begin();
+  part = work.reads.begin();
   for (const auto& row : work.rows)
     for (const auto end
          = work.reads.begin() + static_cast<std::ptrdiff_t>(row.reads_end);

@@ -97,8 +97,6 @@ private:
 
   void issue(batch work);
   void compute(const batch& work);
-  void write(const batch& work);
-  void read(const batch& work);
   void complete();
   void take_outputs(const batch& work);
   void check_finished(const sequence& seq, token_count tokens);

@@ -55,9 +55,12 @@ TEST(ComputeSide, NothingIsGoneWhileSomebodyUsesIt) {
   auto used = std::make_shared<std::atomic<int>>(0);
   auto uut = compute_side{};
   auto caller = std::thread{[&uut] {
-    for (auto i = std::uint64_t{1}; i <= 1'000; ++i)
-      if (const auto made = uut.record(i); made)
+    for (auto i = std::uint64_t{1}; i <= 1'000; ++i) {
+      const auto made = uut.record(i);
+      if (made) {
         EXPECT_EQ(made.value(), i);
+      }
+    }
   }};
   for (auto i = 0; i < 1'000; ++i) {
     uut.open(echo(used));
