@@ -309,8 +309,9 @@ reaches with memcpy and fragments of the same size and order, in memory that was
 used before, right before and after the replay.
 
 Exits with 0 if all is well, 1 if bytes were wrong, something was left over or
-the runtime failed, 2 if the arguments or the trace cannot be used or the report
-cannot be written, 130 if it was interrupted.)";
+the runtime failed, 2 if the arguments or the trace cannot be used, there is no
+GPU that was asked for, or the report cannot be written, 130 if it was
+interrupted.)";
 
 // -- checks across options ----------------------------------------------------
 
