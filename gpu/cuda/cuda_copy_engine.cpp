@@ -34,9 +34,6 @@ constexpr std::uint32_t table_count = 16;
 constexpr double slice_seconds = 1.5e-3;
 constexpr std::uint64_t smallest_slice = 1u << 20;
 
-/// How long the end of an engine waits for copies that are under way.
-constexpr auto patience = std::chrono::seconds{10};
-
 std::vector<job_id> each_once(std::vector<job_id> ids) {
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
@@ -520,7 +517,7 @@ private:
 
   /// @returns false if something is under way even after a while
   bool wait_until_idle() {
-    const auto deadline = clock::now() + patience;
+    const auto deadline = clock::now() + config_.patience;
     for (;;) {
       collect();
       if (lost_.code != ec::none)
