@@ -52,7 +52,7 @@ struct compute_events::impl {
     while (!pending.empty()) {
       auto& oldest = places[pending.front()];
       const auto status = ::cudaEventQuery(oldest.what.get());
-      ignore(status == cudaErrorNotReady ? cudaSuccess : status);
+      ignore(status);
       if (status != cudaSuccess) // An error says nothing about the work.
         break;
       oldest.pending = false;
