@@ -305,7 +305,7 @@ private:
 
   /// @returns true if all of the job is under way now, false if it has to wait
   bool enqueue(const job_ptr& job, bool urgent) {
-    if (lost_.code != ec::none || (!job->started && !begin(*job)))
+    if (lost_.code != ec::none)
       return false;
     auto& side = side_of(job->kind);
     const auto most = std::min(config_.slice_bytes, job->lane->most_bytes());
@@ -315,6 +315,9 @@ private:
       // may have one slice under way.
       if (!urgent && !job->lane->empty()
           && side.bytes_under_way + most > config_.bytes_in_flight)
+        return false;
+      // Not before there is room: what has begun cannot go another way.
+      if (!job->started && !begin(*job))
         return false;
       auto parts = std::vector<fragment>{};
       if (!job->stopped)
