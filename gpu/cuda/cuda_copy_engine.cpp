@@ -280,12 +280,26 @@ private:
     for (auto moved = true; moved && lost_.code == ec::none;) {
       moved = false;
       for (auto& lane : lanes_)
-        while (!lane->queue.empty()
-               && enqueue(lane->queue.front(), lane->urgent())) {
-          lane->queue.pop_front();
-          moved = true;
-        }
+        moved = pump(*lane) || moved;
     }
+  }
+
+  /// @returns true if a job got under way
+  bool pump(copy_lane& lane) {
+    auto moved = false;
+    for (std::size_t i = 0; i < lane.queue.size();) {
+      const auto job = lane.queue[i];
+      if (enqueue(job, lane.urgent())) {
+        lane.queue.erase(lane.queue.begin() + static_cast<std::ptrdiff_t>(i));
+        moved = true;
+      } else if (lost_.code != ec::none || !lane.urgent()) {
+        break;
+      } else {
+        // Its predecessors may be behind it: they came here in any order.
+        ++i;
+      }
+    }
+    return moved;
   }
 
   /// Enqueues a job, and all that it must follow, before everything that waits
@@ -299,8 +313,8 @@ private:
     // A job that has begun stays in its stream, behind its own copies.
     if (!job->started)
       job->lane = side_of(job->kind).urgent;
-    if (!enqueue(job, true))
-      job->lane->queue.push_front(job);
+    if (!enqueue(job, true) && !job->ended)
+      job->lane->queue.push_back(job);
   }
 
   /// @returns true if all of the job is under way now, false if it has to wait
