@@ -355,11 +355,19 @@ private:
         return false;
     const auto stream = job.lane->stream();
     auto failed = error{};
-    for (const auto& other : job.before)
+    for (const auto& other : job.before) {
       // Jobs of one stream follow one another anyway.
-      if (other->lane != job.lane && failed.code == ec::none)
-        failed = check("cudaStreamWaitEvent",
-                       ::cudaStreamWaitEvent(stream, other->end, 0));
+      if (other->lane == job.lane)
+        continue;
+      failed = check("cudaStreamWaitEvent",
+                     ::cudaStreamWaitEvent(stream, other->end, 0));
+      if (failed.code == ec::none)
+        continue;
+      // A job that ended without this wait would let those behind it go too
+      // early (S8): tried again until the other one has ended.
+      look_for_loss(failed.text);
+      return false;
+    }
     for (const auto event : job.after_events)
       if (failed.code == ec::none)
         failed = config_.events->wait(stream, event.handle);
