@@ -58,6 +58,7 @@ public:
       lane->queue.clear();
     if (lost_.code != ec::none || !wait_until_idle())
       abandon();
+    give_back();
   }
 
   /// Takes everything that serving needs, and loads the kernel (G6).
@@ -554,6 +555,19 @@ private:
         return false;
       std::this_thread::sleep_for(std::chrono::microseconds{100});
     }
+  }
+
+  /// While the device is current and no capture can be hurt: members end behind
+  /// the body of a destructor, and so behind its scope (G6).
+  void give_back() {
+    lanes_.clear();
+    live_.clear();
+    host_fences_.clear();
+    handed_out_.clear();
+    joints_.clear();
+    tables_.reset();
+    timed_events_ = {};
+    own_stream_ = {};
   }
 
   /// Leaks everything that the device, or a host function, may still touch.
