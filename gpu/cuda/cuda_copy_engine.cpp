@@ -530,6 +530,7 @@ private:
     auto ids = std::vector<job_id>{};
     for (auto& [id, job] : live_) {
       job->ended = true;
+      job->start.release();
       ids.push_back(id);
     }
     std::sort(ids.begin(), ids.end());
