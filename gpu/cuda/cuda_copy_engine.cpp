@@ -8,6 +8,7 @@
 #include "gpu/cuda/copy_lane.hpp"
 #include "gpu/cuda/device_scope.hpp"
 #include "gpu/cuda/devices.hpp"
+#include "gpu/cuda/keep_for_ever.hpp"
 #include "gpu/cuda/stall.hpp"
 #include "gpu/slot_order.hpp"
 
@@ -590,9 +591,9 @@ private:
     config_.events->abandon();
     if (config_.pool)
       config_.pool->abandon();
-    (void)new std::shared_ptr<void>{config_.keep};
-    (void)wake_.release();
-    (void)stall_.release();
+    keep_for_ever(config_.keep);
+    keep_for_ever(std::move(wake_));
+    keep_for_ever(std::move(stall_));
   }
 
   struct direction {
