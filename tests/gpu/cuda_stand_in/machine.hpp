@@ -72,6 +72,7 @@ public:
 
   std::vector<std::string> refusals;
   std::vector<std::string> warnings;
+  std::map<std::string, std::uint64_t, std::less<>> calls;
 
   // -- devices ----------------------------------------------------------------
 
