@@ -342,7 +342,7 @@ void scheduler_state::invite(step_phase& step, request_id id,
   if (!row.actor || std::exchange(row.asked_in, turn) == turn)
     return;
   row.place = step.participants.size();
-  step.participants.push_back({id, row.keys.views(), false, {}});
+  step.participants.push_back({id, &row, false, {}});
 }
 
 void scheduler_state::invite_refused(step_phase& step) {
@@ -354,19 +354,25 @@ void scheduler_state::invite_refused(step_phase& step) {
 }
 
 void scheduler_state::ask_participants(step_phase& step) {
+  step.offers = std::exchange(spare_offers, {});
+  step.offers.reserve(step.participants.size());
   for (auto& who : step.participants) {
-    auto& row = *find(who.request);
+    auto& row = *who.row;
+    auto& offer = step.offers.emplace_back();
+    offer.request = who.request;
+    offer.keys = row.keys.views();
     const auto wanted = core::wanted_tokens(row.wish, *rule);
     if (completes_one_chunk(row, wanted)) {
-      who.answer = core::plan_store(
-        *shape, *rule, {row.wish.prompt, who.keys, row.open_blocks}, wanted,
-        row.next);
-      who.answered = true;
+      take_answer(
+        who, offer,
+        core::plan_store(*shape, *rule,
+                         {row.wish.prompt, offer.keys, row.open_blocks}, wanted,
+                         row.next));
       continue;
     }
     ++step.missing;
     self->send(row.actor, msg::plan_store{turn, std::exchange(row.update, {}),
-                                          who.keys, wanted, row.next});
+                                          offer.keys, wanted, row.next});
   }
   if (step.missing == 0)
     ask_pool(step);
@@ -397,11 +403,22 @@ void scheduler_state::on(msg::store_offer& x) {
   if (row == nullptr || row->asked_in != turn
       || step->participants[row->place].answered)
     return unasked(x.turn, "a second store_offer");
-  auto& who = step->participants[row->place];
-  who.answered = true;
-  who.answer = std::move(x.plan);
+  take_answer(step->participants[row->place], step->offers[row->place],
+              std::move(x.plan));
   if (--step->missing == 0)
     ask_pool(*step);
+}
+
+void scheduler_state::take_answer(step_phase::participant& who,
+                                  core::store_offer& offer,
+                                  core::store_plan plan) const {
+  who.answered = true;
+  who.storable = std::move(plan.storable);
+  leave_out_given_up(*who.row, plan);
+  offer.candidates = std::move(plan.candidates);
+  offer.hit_tokens = who.row->hit_tokens;
+  for (auto& candidate : offer.candidates)
+    who.row->keys.describe(candidate);
 }
 
 /// R8: a chunk that failed too often is not stored for this request, also where
@@ -422,27 +439,22 @@ void scheduler_state::leave_out_given_up(const request_row& row,
 }
 
 void scheduler_state::ask_pool(step_phase& step) {
-  auto& offers = spare_offers; // Stays where it is if nothing is offered.
-  offers.reserve(step.participants.size());
+  auto& offers = step.offers;
   step.offered.reserve(step.participants.size());
   const auto paused = stores_paused();
   for (std::size_t i = 0; i < step.participants.size(); ++i) {
-    auto& who = step.participants[i];
-    auto& row = *find(who.request);
-    leave_out_given_up(row, who.answer);
-    if (who.answer.candidates.empty() || paused) {
+    if (offers[i].candidates.empty() || paused) {
       auto nothing = core::store_grant{};
-      if (!who.answer.candidates.empty())
+      if (!offers[i].candidates.empty())
         nothing.settled_tokens = 0;
-      settle_offer(step, who, {}, nothing);
+      settle_offer(step, step.participants[i], {}, nothing);
       continue;
     }
-    for (auto& candidate : who.answer.candidates)
-      row.keys.describe(candidate);
-    offers.push_back({who.request, std::move(who.answer.candidates),
-                      std::move(who.keys), row.hit_tokens});
+    if (const auto place = step.offered.size(); place != i)
+      offers[place] = std::move(offers[i]);
     step.offered.push_back(i);
   }
+  offers.resize(step.offered.size());
   if (step.moved.empty() && offers.empty())
     return end_step(step);
   ask_cache(msg::prepare_stores{turn, std::move(step.moved),
@@ -460,8 +472,7 @@ void scheduler_state::on(msg::stores_prepared& x) {
   for (std::size_t i = 0; i < count; ++i)
     settle_offer(*step, step->participants[step->offered[i]],
                  x.offers[i].candidates, x.grants[i]);
-  spare_offers = std::move(x.offers);
-  spare_offers.clear();
+  step->offers = std::move(x.offers);
   end_step(*step);
 }
 
@@ -470,10 +481,10 @@ void scheduler_state::settle_offer(step_phase& step,
                                    step_phase::participant& who,
                                    std::span<core::store_candidate> candidates,
                                    const core::store_grant& grant) {
-  auto& row = *find(who.request);
+  auto& row = *who.row;
   if (!grant.accepted.empty())
     make_store(step, who, candidates, grant);
-  core::advance(*shape, who.answer.storable, grant.settled_tokens, row.next);
+  core::advance(*shape, who.storable, grant.settled_tokens, row.next);
   for (group_id g = 0; g < row.next.size(); ++g)
     row.open_blocks.forget_before(g, row.next[g] * shape->blocks_per_chunk);
   refresh_boundary(row);
@@ -508,7 +519,7 @@ void scheduler_state::make_store(step_phase& step, step_phase::participant& who,
   if (checks)
     checks->job_started(entry.work);
   const auto id = entry.work.id;
-  auto& row = *find(who.request);
+  auto& row = *who.row;
   row.jobs.push_back(id);
   counters.store_jobs += 1;
   watch_blocks(entry, blocks_of::sliding);
@@ -572,6 +583,8 @@ void scheduler_state::end_step(step_phase& step) {
   }
   spare_participants = std::move(step.participants);
   spare_participants.clear();
+  spare_offers = std::move(step.offers);
+  spare_offers.clear();
   if (!step.idle) {
     counters.flushed_jobs += plan.flush.size();
     plan.pending_work = jobs.running() > 0;
