@@ -25,8 +25,8 @@ namespace kvtide {
 /// compares, so that a request which crosses no boundary costs no message.
 struct alignas(64) request_row {
   explicit request_row(const std::shared_ptr<const core::layout>& shape)
-    : keys(shape), open_blocks(shape->groups.size()),
-      sliding(shape->groups.size()), next(shape->groups.size(), 0) {
+    : open_blocks(shape->groups.size()), next(shape->groups.size(), 0),
+      keys(shape), sliding(shape->groups.size()) {
     // nop
   }
 
@@ -42,34 +42,34 @@ struct alignas(64) request_row {
   /// Jobs in flight: one load, or any number of stores.
   core::short_list<job_id, 2> jobs;
 
-  // -- what it has and may store ----------------------------------------------
+  // -- what a step looks at that may store something, in its order ------------
 
   /// Null if it died: the request then neither loads nor stores.
   request_actor actor;
-  /// All chunk keys of the request.
-  core::request_keys keys;
-  /// Gathered for the request actor's next message.
-  core::table_update update;
-  /// Block tables without the blocks before `next`.
-  core::block_tables open_blocks;
-  /// Its block tables came whole since they were emptied last: what is new
-  /// belongs behind them.
-  bool has_table = false;
-  /// Block tables of the sliding groups as they stand in the index; empty for
-  /// the others.
-  std::vector<std::vector<block_id>> sliding;
-  /// Per group: first chunk not yet considered stored.
-  core::per_group<std::size_t> next;
   /// The turn of the last step that asks what it has to store, and its place
   /// among those that are asked.
   msg::turn_id asked_in = 0;
   std::size_t place = 0;
   /// Waits for room in the pool (R5).
   bool refused = false;
-  /// Retries per group and chunk after failed stores (R8).
-  std::map<std::pair<group_id, std::size_t>, std::uint32_t> retries;
+  /// Its block tables came whole since they were emptied last: what is new
+  /// belongs behind them.
+  bool has_table = false;
   /// A step has planned its tail (S2).
   bool closed = false;
+  /// Block tables without the blocks before `next`.
+  core::block_tables open_blocks;
+  /// Per group: first chunk not yet considered stored.
+  core::per_group<std::size_t> next;
+  /// Gathered for the request actor's next message.
+  core::table_update update;
+  /// All chunk keys of the request.
+  core::request_keys keys;
+  /// Retries per group and chunk after failed stores (R8).
+  std::map<std::pair<group_id, std::size_t>, std::uint32_t> retries;
+  /// Block tables of the sliding groups as they stand in the index; empty for
+  /// the others.
+  std::vector<std::vector<block_id>> sliding;
 
   // -- its admission ----------------------------------------------------------
 

@@ -285,7 +285,10 @@ struct scheduler_state {
 
   // -- helpers (scheduler.cpp) ------------------------------------------------
 
-  request_row* find(request_id id);
+  request_row* find(request_id id) {
+    const auto i = rows.find(id);
+    return i != rows.end() ? i->second.get() : nullptr;
+  }
   /// Every rank has joined and lives.
   [[nodiscard]] bool ranks_complete() const;
   void fail(ticket_id ticket, request_id id, error reason);

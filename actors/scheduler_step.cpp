@@ -27,10 +27,9 @@ bool has_token_counts(const step_row& row) {
       && is_token_count(row.known);
 }
 
-/// What a plan reads of a row beside its numbers.
-void prefetch_plan(const request_row& row) {
-  const auto* last = reinterpret_cast<const char*>(&row + 1);
-  for (const auto* at = reinterpret_cast<const char*>(&row.actor); at < last;
+/// What lies in a row from `first` on, up to `last`.
+void prefetch(const void* first, const void* last) {
+  for (const auto* at = static_cast<const char*>(first); at < last;
        at += alignof(request_row))
     __builtin_prefetch(at, 1);
 }
@@ -221,8 +220,14 @@ void scheduler_state::take_tables(const std::vector<request_id>& preempted) {
     note_fresh(said->new_blocks);
   }
   clear_stale_blocks(); // C7: all but what this step adds.
-  for (const auto& [said, known] : progress.changed)
-    take_blocks(*said, *known);
+  const auto& changed = progress.changed;
+  for (std::size_t i = 0; i < changed.size(); ++i) {
+    if (i + rows_ahead < changed.size()) {
+      const auto& next = *changed[i + rows_ahead].second;
+      prefetch(&next.jobs, &next.keys);
+    }
+    take_blocks(*changed[i].first, *changed[i].second);
+  }
 }
 
 void scheduler_state::take_blocks(const step_row& row, request_row& known) {
@@ -308,8 +313,10 @@ void scheduler_state::invite_all(step_phase& step,
   invite_refused(step);
   const auto& crossing = progress.crossing;
   for (std::size_t i = 0; i < crossing.size(); ++i) {
-    if (i + rows_ahead < crossing.size())
-      prefetch_plan(*crossing[i + rows_ahead].second);
+    if (i + rows_ahead < crossing.size()) {
+      const auto& next = *crossing[i + rows_ahead].second;
+      prefetch(&next, &next.open_blocks);
+    }
     const auto& [said, known] = crossing[i];
     if (!known->refused && crosses_boundary(*known))
       invite(step, said->request, *known);
@@ -356,7 +363,12 @@ void scheduler_state::invite_refused(step_phase& step) {
 void scheduler_state::ask_participants(step_phase& step) {
   step.offers = std::exchange(spare_offers, {});
   step.offers.reserve(step.participants.size());
-  for (auto& who : step.participants) {
+  for (std::size_t i = 0; i < step.participants.size(); ++i) {
+    if (i + rows_ahead < step.participants.size()) {
+      const auto& next = *step.participants[i + rows_ahead].row;
+      prefetch(&next, &next.retries + 1);
+    }
+    auto& who = step.participants[i];
     auto& row = *who.row;
     auto& offer = step.offers.emplace_back();
     offer.request = who.request;
@@ -469,9 +481,16 @@ void scheduler_state::on(msg::stores_prepared& x) {
   if (step->missing > 0 || x.grants.size() != count || x.offers.size() != count)
     return unasked(x.turn, "stores_prepared");
   step->plan.stores.reserve(count);
-  for (std::size_t i = 0; i < count; ++i)
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i + rows_ahead < count) {
+      const auto& next = *step->participants[step->offered[i + rows_ahead]].row;
+      prefetch(&next, &next.update);
+      if (checks)
+        checks->expect(x.grants[i + rows_ahead]);
+    }
     settle_offer(*step, step->participants[step->offered[i]],
                  x.offers[i].candidates, x.grants[i]);
+  }
   step->offers = std::move(x.offers);
   end_step(*step);
 }
@@ -507,14 +526,8 @@ void scheduler_state::settle_offer(step_phase& step,
 void scheduler_state::make_store(step_phase& step, step_phase::participant& who,
                                  std::span<core::store_candidate> candidates,
                                  const core::store_grant& grant) {
-  auto parts = std::vector<job_row>{};
-  parts.reserve(grant.accepted.size());
-  for (const auto& accepted : grant.accepted) {
-    auto& candidate = candidates[accepted.candidate];
-    parts.push_back({candidate.key, accepted.slot, candidate.chunk,
-                     std::move(candidate.blocks)});
-  }
-  auto& entry = jobs.add({0, job_kind::store, who.request, std::move(parts)});
+  auto& entry = jobs.add(
+    {0, job_kind::store, who.request, core::rows_of(grant, candidates)});
   expect_reports(entry);
   if (checks)
     checks->job_started(entry.work);

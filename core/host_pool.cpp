@@ -22,8 +22,10 @@ bool has_parent(const store_offer& offer, const store_candidate& what) {
 
 std::optional<chunk_key> parent_of(const store_offer& offer,
                                    const store_candidate& what) {
-  if (what.parent || !has_parent(offer, what))
-    return what.parent;
+  if (what.parent)
+    return *what.parent;
+  if (!has_parent(offer, what))
+    return std::nullopt;
   return offer.keys[what.key.group][what.chunk - 1];
 }
 
