@@ -30,7 +30,7 @@ struct alignas(64) request_row {
     // nop
   }
 
-  // -- what every step looks at -----------------------------------------------
+  // -- what every step looks at: one cache line -------------------------------
 
   /// The latest view: progress, ending, caps. `scheduled` is what the last
   /// step that named the request computes.
@@ -39,17 +39,19 @@ struct alignas(64) request_row {
   token_count boundary = 0;
   /// The turn of the last step that named it: none names it twice (R10).
   msg::turn_id named_in = 0;
-  /// Jobs in flight: one load, or any number of stores.
-  core::short_list<job_id, 2> jobs;
+  static_assert(sizeof(wish) + sizeof(boundary) + sizeof(named_in) == 64);
 
   // -- what a step looks at that may store something, in its order ------------
 
+  /// Jobs in flight: one load, or any number of stores. A load is here until it
+  /// has its outcome.
+  core::short_list<job_id, 2> jobs;
   /// Null if it died: the request then neither loads nor stores.
   request_actor actor;
   /// The turn of the last step that asks what it has to store, and its place
   /// among those that are asked.
   msg::turn_id asked_in = 0;
-  std::size_t place = 0;
+  std::uint32_t place = 0;
   /// Waits for room in the pool (R5).
   bool refused = false;
   /// Its block tables came whole since they were emptied last: what is new

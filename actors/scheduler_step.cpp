@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -35,9 +36,16 @@ void prefetch(const void* first, const void* last) {
 }
 
 /// What nearly every row is: nothing about it needs a closer look.
-bool goes_on(const step_row& row, const request_row& known) {
-  return !known.wish.ending && known.jobs.empty() && row.new_blocks.empty()
-      && has_token_counts(row);
+/// @param groups of the layout
+/// @param loads some request has a load in flight
+bool goes_on(const step_row& row, const request_row& known, std::size_t groups,
+             bool loads) {
+  // All at once; a negative one is the largest.
+  const auto tokens
+    = static_cast<std::uint64_t>(row.computed | row.scheduled | row.known);
+  return !known.wish.ending && tokens < std::uint64_t{max_tokens}
+      && (row.new_blocks.empty() || row.new_blocks.size() == groups)
+      && (!loads || known.jobs.empty());
 }
 
 std::string name_of(step_id step, request_id request) {
@@ -129,14 +137,17 @@ void scheduler_state::take_progress(const std::vector<step_row>& said) {
   progress.crossing.clear();
   // Found ahead of time, so that they are here when they are looked at.
   auto ahead = std::array<request_row*, rows_ahead>{};
+  const auto groups = shape->groups.size();
+  const auto loads = jobs.running() > jobs.running_stores();
   const auto look_ahead = [&](std::size_t i) {
     if (i >= said.size())
       return;
-    auto* row = ahead[i % rows_ahead] = find(said[i].request);
-    if (row == nullptr)
-      return;
-    __builtin_prefetch(row, 1);
-    __builtin_prefetch(&row->jobs, 1);
+    const auto found = rows.find(said[i].request);
+    auto* row = found != rows.end() ? found->second.get() : nullptr;
+    ahead[i % rows_ahead] = row;
+    __builtin_prefetch(row, 1); // Null does no harm.
+    if (loads && row != nullptr)
+      __builtin_prefetch(&row->jobs);
   };
   for (std::size_t i = 0; i < rows_ahead; ++i)
     look_ahead(i);
@@ -144,8 +155,8 @@ void scheduler_state::take_progress(const std::vector<step_row>& said) {
     const auto& row = said[i];
     auto* known = ahead[i % rows_ahead];
     look_ahead(i + rows_ahead);
-    const auto runs_on
-      = known != nullptr && known->named_in != turn && goes_on(row, *known);
+    const auto runs_on = known != nullptr && known->named_in != turn
+                      && goes_on(row, *known, groups, loads);
     if (!runs_on && !usable(row, known))
       continue;
     known->named_in = turn;
@@ -348,7 +359,7 @@ void scheduler_state::invite(step_phase& step, request_id id,
                              request_row& row) {
   if (!row.actor || std::exchange(row.asked_in, turn) == turn)
     return;
-  row.place = step.participants.size();
+  row.place = static_cast<std::uint32_t>(step.participants.size());
   step.participants.push_back({id, &row, false, {}});
 }
 
