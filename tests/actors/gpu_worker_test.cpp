@@ -746,6 +746,7 @@ TEST_F(GpuWorker, S9RepeatsThatAJobIsLateOrOver) {
   run_step(begin(1, {1, 2}));
   for (auto i = 0; i < 10; ++i)
     world.advance(100ms);
+  tell(msg::device_ticked{never});
   tell(msg::copies_done{{{1, true, 0, {}}}});
   EXPECT_THAT(take_reports(), ElementsAre("1 late", "2 late", "1 drained"));
   tell(msg::report_again{{1, 2}, {}});

@@ -255,6 +255,7 @@ TEST_F(Runtime, G7DoesNotStartARankAgainWhoseGpuIsLost) {
   uut.reset();
   opts.ranks = 2;
   uut.emplace(runtime::start(opts).value());
+  register_memory(); // Before that a device knows no worker to end with.
   kill(access::parts(side()).worker);
   ASSERT_TRUE(on_rank<kv_unregistered>());
   const auto gpu_of_0 = std::make_shared<test::silent_gpu>();
