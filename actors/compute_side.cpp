@@ -34,6 +34,11 @@ result<std::uint64_t> compute_side::record(std::uint64_t stream) const {
                "its answer before record_event"};
 }
 
+result<compute_events> compute_side::record_all() const {
+  const auto there = calls();
+  return there ? there->record_all() : compute_events{};
+}
+
 error compute_side::check_not_capturing() const {
   const auto there = calls();
   return there ? there->check_not_capturing() : error{};

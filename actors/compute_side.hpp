@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include "kvtide/calls.hpp"
 #include "kvtide/result.hpp"
 
 #include <cstdint>
@@ -17,6 +18,9 @@ struct compute_calls {
   /// See `rank::record_event`.
   std::function<result<std::uint64_t>(std::uint64_t stream)> record;
 
+  /// One event behind each registered stream.
+  std::function<result<compute_events>()> record_all;
+
   /// @returns no error, or `ec::out_of_order` while a registered stream is
   ///          being captured (G6)
   std::function<error()> check_not_capturing;
@@ -27,7 +31,7 @@ struct compute_calls {
 /// is never gone while somebody uses it.
 class compute_side {
 public:
-  /// @param calls both set
+  /// @param calls all set
   void open(compute_calls calls);
 
   /// Nobody may call them any more; a call that runs ends first or keeps alive
@@ -40,6 +44,10 @@ public:
 
   /// @returns as `rank::record_event`
   [[nodiscard]] result<std::uint64_t> record(std::uint64_t stream) const;
+
+  /// What a step ends with whose rank says nothing of its compute (S6).
+  /// @returns nothing if closed
+  [[nodiscard]] result<compute_events> record_all() const;
 
   /// @returns no error if closed
   [[nodiscard]] error check_not_capturing() const;

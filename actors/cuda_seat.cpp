@@ -88,6 +88,16 @@ cuda_seat::calls(const std::vector<std::uint64_t>& streams) const {
   out.record = [events = events_](std::uint64_t stream) {
     return events->record(stream);
   };
+  out.record_all = [events = events_, streams]() -> result<compute_events> {
+    auto made = compute_events{};
+    for (const auto stream : streams) {
+      auto one = events->record(stream);
+      if (!one)
+        return one.failure();
+      made.push_back(one.value());
+    }
+    return made;
+  };
   out.check_not_capturing = [events = events_, streams] {
     return events->check_not_capturing(streams);
   };

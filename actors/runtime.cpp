@@ -108,6 +108,13 @@ void rank::begin_step(step_id step, std::string plan) {
 }
 
 void rank::end_step(step_id step, compute_events events) {
+  if (events.empty()) {
+    // Silence must not mean that compute is over: copies would overtake it.
+    auto recorded = impl_->compute->record_all();
+    if (!recorded)
+      return impl_->queue->push(rank_failed{impl_->id, recorded.failure()});
+    events = std::move(recorded).value();
+  }
   impl_->send(msg::end_step{step, std::move(events)});
 }
 

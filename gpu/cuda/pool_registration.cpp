@@ -22,6 +22,7 @@ struct pool_registration::impl {
   mutable std::mutex mutex;
   /// By their first byte.
   std::map<const std::byte*, piece> pieces;
+  bool abandoned = false;
 };
 
 result<std::shared_ptr<pool_registration>> pool_registration::make(int device) {
@@ -39,6 +40,8 @@ pool_registration::pool_registration(std::unique_ptr<impl> ptr) noexcept
 }
 
 pool_registration::~pool_registration() {
+  if (impl_->abandoned)
+    return;
   const device_scope scope{impl_->device};
   for (const auto& [first, piece] : impl_->pieces)
     ignore(::cudaHostUnregister(const_cast<std::byte*>(first)));
@@ -65,7 +68,7 @@ error pool_registration::add(std::byte* first, std::uint64_t bytes) {
 void pool_registration::remove(std::byte* first) noexcept {
   {
     const std::lock_guard lock{impl_->mutex};
-    if (impl_->pieces.erase(first) == 0)
+    if (impl_->pieces.erase(first) == 0 || impl_->abandoned)
       return;
   }
   const device_scope scope{impl_->device};
@@ -89,7 +92,7 @@ std::byte* pool_registration::device_address(const void* first,
 
 void pool_registration::abandon() {
   const std::lock_guard lock{impl_->mutex};
-  impl_->pieces.clear();
+  impl_->abandoned = true;
 }
 
 } // namespace kvtide::gpu

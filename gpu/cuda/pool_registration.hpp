@@ -33,7 +33,8 @@ public:
   [[nodiscard]] std::byte* device_address(const void* first,
                                           std::uint64_t bytes) const;
 
-  /// Leaks what is registered: the context is gone (G7).
+  /// What is registered stays so for ever: a context is gone (G7). Devices that
+  /// are not still copy.
   void abandon();
 
 private:

@@ -156,10 +156,11 @@ public:
   ///               handles from `make_event`, or empty if the compute is over;
   ///               on `host_virtual` simulated moments in nanoseconds; on
   ///               `cuda` one handle from `record_event` for each stream that
-  ///               computed in this step, or empty if all compute is over.
-  ///               Copies
-  ///               that wait for a handle which was never made fail: zero is
-  ///               such a handle, not a complete one.
+  ///               computed in this step, or empty: then one is recorded here
+  ///               behind each registered stream; if that fails, the call is
+  ///               refused with `rank_failed` and has no effect. Copies that
+  ///               wait for a handle which was never made fail: zero is such a
+  ///               handle, not a complete one.
   void end_step(step_id step, compute_events events);
 
   /// Answered by `rank_stats`.

@@ -20,6 +20,7 @@ compute_calls echo(std::shared_ptr<std::atomic<int>> used) {
     ++*used;
     return result<std::uint64_t>{stream};
   };
+  out.record_all = [] { return result<compute_events>{compute_events{3, 4}}; };
   out.check_not_capturing = [] { return error{ec::out_of_order, "captured"}; };
   return out;
 }
@@ -37,6 +38,16 @@ TEST(ComputeSide, PassesCallsOnWhileMemoryIsRegistered) {
   EXPECT_EQ(uut.check_not_capturing().code, ec::none);
   EXPECT_EQ(*used, 1);
   EXPECT_EQ(used.use_count(), 1) << "what was closed is gone";
+}
+
+/// S6: a step that names no event of its compute has one of each stream.
+TEST(ComputeSide, S6RecordsForWhoeverSaysNothing) {
+  auto uut = compute_side{};
+  EXPECT_EQ(uut.record_all().value(), compute_events{});
+  uut.open(echo(std::make_shared<std::atomic<int>>(0)));
+  EXPECT_EQ(uut.record_all().value(), (compute_events{3, 4}));
+  uut.close();
+  EXPECT_EQ(uut.record_all().value(), compute_events{});
 }
 
 TEST(ComputeSide, G7SaysForEverWhyItsDeviceIsLost) {
