@@ -37,6 +37,12 @@ constexpr std::uint64_t smallest_slice = 1u << 20;
 /// How long the end of an engine waits for copies that are under way.
 constexpr auto patience = std::chrono::seconds{10};
 
+std::vector<job_id> each_once(std::vector<job_id> ids) {
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  return ids;
+}
+
 class cuda_copy_engine final : public copy_engine {
 public:
   using job_ptr = std::shared_ptr<cuda_job>;
@@ -111,14 +117,11 @@ public:
     take_back_fences(step);
     collect();
     auto waits_for = std::vector<job_ptr>{};
-    for (const auto id : jobs)
+    for (const auto id : each_once(jobs))
       if (const auto found = live_.find(id); found != live_.end())
         waits_for.push_back(found->second);
     if (waits_for.empty())
       return fence{};
-    std::sort(waits_for.begin(), waits_for.end());
-    waits_for.erase(std::unique(waits_for.begin(), waits_for.end()),
-                    waits_for.end());
     for (const auto& job : waits_for)
       hurry(job);
     pump(); // What waited behind them in their queues.
@@ -253,9 +256,7 @@ private:
     job->fault = fault;
     auto before = std::move(what.after);
     slots_.add(what.id, what.kind, what.slots, before);
-    std::sort(before.begin(), before.end());
-    before.erase(std::unique(before.begin(), before.end()), before.end());
-    for (const auto id : before)
+    for (const auto id : each_once(std::move(before)))
       if (const auto found = live_.find(id); found != live_.end())
         job->before.push_back(found->second);
     job->slots = std::move(what.slots);

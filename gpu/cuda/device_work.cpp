@@ -16,7 +16,7 @@ namespace {
 
 class cuda_queue final : public work_queue {
 public:
-  cuda_queue(int device, stream made) noexcept
+  cuda_queue(int device, cuda_stream made) noexcept
     : device_(device), stream_(std::move(made)) {
     // nop
   }
@@ -63,7 +63,7 @@ private:
   }
 
   int device_ = 0;
-  stream stream_;
+  cuda_stream stream_;
 };
 
 } // namespace

@@ -16,6 +16,7 @@
 #include <optional>
 #include <ostream>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -33,8 +34,13 @@ struct held_compute {
 struct copier_device {
   const char* name;
   int device = host_device;
+  /// Begins a test, says why there is no such device or nothing, and ends the
+  /// test; may be null.
+  void (*begin)() = nullptr;
+  std::string (*missing)() = nullptr;
+  void (*check)() = nullptr;
   /// Begins compute, on a stream of its own, that ends when the test says so.
-  held_compute (*hold)(copier&);
+  held_compute (*hold)(copier&) = nullptr;
 
   friend void PrintTo(const copier_device& kind, std::ostream* out) {
     *out << kind.name;
@@ -72,6 +78,9 @@ public:
     // Two of a kind, so that their order hides no missing wait.
     out.host_threads = 2;
     out.cuda.streams_per_direction = 2;
+    // Nothing is measured in a test.
+    out.cuda.slice_bytes = 1 << 20;
+    out.cuda.kernel_below = 0;
     return out;
   }
 

@@ -27,6 +27,19 @@ constexpr auto load = job_kind::load;
 
 class copier_contract : public ::testing::TestWithParam<copier_device> {
 protected:
+  void SetUp() override {
+    if (GetParam().missing != nullptr)
+      if (const auto why = GetParam().missing(); !why.empty())
+        GTEST_SKIP() << why;
+    if (GetParam().begin != nullptr)
+      GetParam().begin();
+  }
+
+  void TearDown() override {
+    if (GetParam().check != nullptr && !IsSkipped())
+      GetParam().check();
+  }
+
   held_compute hold(copier_rig& rig) {
     return GetParam().hold(rig.copies);
   }

@@ -16,7 +16,9 @@ held_compute hold_on_host(copier& owner) {
 } // namespace
 
 std::vector<copier_device> copier_devices() {
-  return {{"host", host_device, hold_on_host}};
+  auto host = copier_device{"host"};
+  host.hold = hold_on_host;
+  return {host};
 }
 
 } // namespace kvtide::gpu

@@ -182,6 +182,9 @@ public:
   /// Drops what has not run, and ends all threads. Not locked.
   ~machine();
 
+  /// Lets what is running end, and drops the rest. Not locked.
+  void stop();
+
   /// The one that `start` made. Not locked.
   static machine& current();
 
