@@ -3,6 +3,9 @@
 
 # Builds what needs no CAF, and checks and measures it on a GPU. See --help.
 
+# Functions that are exported, and those of traps, look unused.
+# shellcheck disable=SC2012,SC2016,SC2317
+
 set -u
 export LC_ALL=C
 
@@ -39,8 +42,9 @@ die() {
 }
 
 number() { # option value least
-  [[ $2 =~ ^[0-9]{1,6}$ ]] && ((10#$2 >= $3)) \
-    || die "$1 takes a number from $3 on, not '$2'; see --help"
+  if [[ ! $2 =~ ^[0-9]{1,6}$ ]] || ((10#$2 < $3)); then
+    die "$1 takes a number from $3 on, not '$2'; see --help"
+  fi
 }
 
 cd "$(dirname "$0")/.." || exit 2
@@ -61,7 +65,9 @@ with_sanitizer=yes
 while (($# > 0)); do
   case $1 in
     --out | --carry | --jobs | --limit)
-      (($# > 1)) && [[ -n $2 ]] || die "$1 takes a value; see --help"
+      if (($# < 2)) || [[ -z $2 ]]; then
+        die "$1 takes a value; see --help"
+      fi
       case $1 in
         --out) out=$2 ;;
         --carry) carry=$2 ;;
@@ -250,7 +256,7 @@ cmake_is_new_enough() {
   [[ -n $version && $(printf '3.25\n%s\n' "$version" | sort -V | head -n 1) == 3.25 ]]
 }
 
-# The four libraries that CMake's FindGTest looks for.
+# The four libraries, and what tells CMake of them.
 build_googletest() {
   set -e
   local here=$out/googletest test=$googletest/googletest mock=$googletest/googlemock
@@ -270,6 +276,23 @@ build_googletest() {
   for one in "${pids[@]}"; do
     wait "$one"
   done
+  cat >"$here/GTestConfig.cmake" <<'END'
+foreach(_one IN ITEMS gtest gtest_main gmock gmock_main)
+  if(NOT TARGET GTest::${_one})
+    add_library(GTest::${_one} STATIC IMPORTED)
+    set_target_properties(
+      GTest::${_one}
+      PROPERTIES IMPORTED_LOCATION "${CMAKE_CURRENT_LIST_DIR}/lib/lib${_one}.a"
+                 INTERFACE_INCLUDE_DIRECTORIES
+                 "${CMAKE_CURRENT_LIST_DIR}/include")
+  endif()
+endforeach()
+find_package(Threads REQUIRED)
+target_link_libraries(GTest::gtest INTERFACE Threads::Threads)
+foreach(_one IN ITEMS gtest_main gmock gmock_main)
+  target_link_libraries(GTest::${_one} INTERFACE GTest::gtest)
+endforeach()
+END
 }
 export -f build_googletest
 
@@ -281,7 +304,7 @@ build_with_cmake() {
     -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_CUDA_COMPILER="$nvcc" \
     -DCMAKE_CUDA_HOST_COMPILER="$cxx" -DCMAKE_CUDA_ARCHITECTURES="$arch" \
     -DKVTIDE_ONLY_GPU=ON -DKVTIDE_WITH_CUDA=ON -DKVTIDE_BUILD_EXAMPLES=OFF \
-    -DGTEST_ROOT="$out/googletest" -DKVTIDE_INSTALL=OFF
+    -DGTest_DIR="$out/googletest" -DKVTIDE_INSTALL=OFF
   cmake --build "$out/cmake" -j "$jobs" --target gpu_device_tests bench-copy
   mkdir -p "$out/bin"
   cp "$out/cmake/bin/gpu_device_tests" "$out/cmake/bin/bench-copy" "$out/bin/"
@@ -330,11 +353,13 @@ build_by_hand() {
   set -e -o pipefail
   cd "$root"
   mkdir -p "$out/bin" "$out/by-hand"
-  local -a library tests bench
+  local one
+  local -a library=() tests bench
   # Both folders are what their CMakeLists.txt list, but for what speaks for
   # builds without CUDA.
-  mapfile -t library < <(ls gpu/*.cpp gpu/cuda/*.cpp gpu/cuda/*.cu \
-    | grep -v 'gpu/cuda/no_cuda\.cpp')
+  for one in gpu/*.cpp gpu/cuda/*.cpp gpu/cuda/*.cu; do
+    [[ $one == gpu/cuda/no_cuda.cpp ]] || library+=("$one")
+  done
   mapfile -t tests < <(listed tests/gpu '^ *gpu_device_tests$')
   mapfile -t bench < <(listed bench/copy '^set.(_sources|_cuda_sources)$')
   bench+=(bench/copy/decode_graph.cu)
@@ -343,7 +368,8 @@ build_by_hand() {
     exit 1
   }
   printf '%s\0' "${library[@]}" "${tests[@]}" "${bench[@]}" \
-    | xargs -0 -n 1 -P "$jobs" bash -c 'compile_one "$1" || exit 255' bash
+    | xargs -0 -n 1 -P "$jobs" \
+      bash -c 'compile_one "$1" || exit 255' bash
   link gpu_device_tests "${library[@]}" "${tests[@]}"
   link bench-copy "${library[@]}" "${bench[@]}"
 }
@@ -362,10 +388,10 @@ else
   end_early googletest
 fi
 
-rm -rf "$out/bin"
+rm -rf "${out:?}/bin"
 built=
 if [[ -n $with_cmake ]] && cmake_is_new_enough; then
-  if run build 300 bash -c build_with_cmake; then
+  if run build "$limit" bash -c build_with_cmake; then
     row build ok "$took" "by CMake: gpu_device_tests, bench-copy"
     built=yes
   else
@@ -377,7 +403,7 @@ if [[ -n $with_cmake ]] && cmake_is_new_enough; then
   fi
 fi
 if [[ -z $built ]]; then
-  if run build 300 bash -c build_by_hand; then
+  if run build "$limit" bash -c build_by_hand; then
     row build ok "$took" "by hand: gpu_device_tests, bench-copy"
   else
     failed build "$took" "see build.log"
@@ -387,8 +413,8 @@ fi
 
 # -- check ---------------------------------------------------------------------
 
-tests=$out/bin/gpu_device_tests
-bench=$out/bin/bench-copy
+device_tests=$out/bin/gpu_device_tests
+bench_copy=$out/bin/bench-copy
 
 # What a run of GoogleTest says of itself.
 outcome() { # log
@@ -398,7 +424,7 @@ outcome() { # log
     END { printf "%d passed, %d failed, %d skipped", passed, failed, skipped }' "$1"
 }
 
-run device 60 "$bench" --device cuda --only copies --quick --batch 64K \
+run device 60 "$bench_copy" --device cuda --only copies --quick --batch 64K \
   --fragments 4K --paths plain
 have_gpu=$?
 case $have_gpu in
@@ -412,7 +438,7 @@ case $have_gpu in
     ;;
 esac
 
-run contract 240 "$tests" --gtest_color=no --gtest_brief=0
+run contract 240 "$device_tests" --gtest_color=no --gtest_brief=0
 rc=$?
 if ((rc == 124)); then
   failed contract "$took" "out of time; $(outcome "$out/contract.log")"
@@ -430,7 +456,7 @@ if ((have_gpu == 77)); then
 else
   options=(--device cuda --json "$out/copy.json")
   [[ -n $quick ]] && options+=(--quick)
-  run copy 240 "$bench" "${options[@]}"
+  run copy 240 "$bench_copy" "${options[@]}"
   rc=$?
   if ((rc == 0)); then
     row bench-copy ok "$took" "copy.log, copy.json"
@@ -440,17 +466,25 @@ else
   fi
 fi
 
-sanitizer=$(command -v compute-sanitizer || ls "${nvcc%/nvcc}/compute-sanitizer" 2>/dev/null)
+sanitizer=
+for one in "$(command -v compute-sanitizer)" "${nvcc%/nvcc}/compute-sanitizer" \
+  "${nvcc%/bin/nvcc}/compute-sanitizer/compute-sanitizer"; do
+  if [[ -z $sanitizer && -n $one && -x $one && ! -d $one ]]; then
+    sanitizer=$one
+  fi
+done
 if ((have_gpu == 77)); then
   row sanitizer skipped 0 "there is no GPU"
-elif [[ -z $with_sanitizer || -z $sanitizer ]]; then
-  row sanitizer skipped 0 "${sanitizer:+not wanted}${sanitizer:-there is no compute-sanitizer}"
+elif [[ -z $with_sanitizer ]]; then
+  row sanitizer skipped 0 "not wanted"
+elif [[ -z $sanitizer ]]; then
+  row sanitizer skipped 0 "there is no compute-sanitizer"
 elif (($(left) < 20)); then
   row sanitizer skipped 0 "no time is left"
 else
   # Calls that fail are the tests' own matter; accesses are what is looked at.
   run sanitizer 120 "$sanitizer" --tool memcheck --error-exitcode 99 \
-    --report-api-errors no "$tests" --gtest_color=no \
+    --report-api-errors no "$device_tests" --gtest_color=no \
     --gtest_filter='*cuda_kernel*:*cuda_automatic*'
   rc=$?
   said=$(sed -n 's/^=* *ERROR SUMMARY: //p' "$out/sanitizer.log" | tail -n 1)

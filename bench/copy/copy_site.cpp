@@ -7,9 +7,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <functional>
-#include <random>
 #include <string>
+#include <utility>
 
 namespace kvtide::bench {
 
@@ -47,42 +46,65 @@ std::vector<cell> cells_of(const copy_options& options) {
 }
 
 /// Nothing is as fast as an engine that copies nothing.
-error check_bytes(copy_site& site, const std::vector<batch>& batches,
-                  const way& how) {
-  for (const auto& what : batches) {
-    const auto room = 2 * what.bytes;
-    auto image = std::vector<std::uint64_t>((room + 7) / 8);
-    auto random = std::mt19937_64{what.bytes};
-    std::generate(image.begin(), image.end(), std::ref(random));
-    const auto* wanted = reinterpret_cast<const std::byte*>(image.data());
-    auto found = std::vector<std::byte>(room);
-    const auto stores = what.kind == job_kind::store;
-    auto failed = stores ? site.move(what.where.blocks, wanted, room)
-                         : site.move(what.where.slots, wanted, what.bytes);
-    if (failed.code == ec::none)
-      failed = stores ? site.move(what.where.slots, found.data(), what.bytes)
-                      : site.move(what.where.blocks, found.data(), room);
-    if (failed.code != ec::none)
-      return failed;
+class byte_check {
+public:
+  /// @param most of one batch
+  explicit byte_check(std::uint64_t most)
+    : wanted_((2 * most + 7) / 8), found_(2 * most) {
+    // No word comes twice.
+    for (std::size_t i = 0; i < wanted_.size(); ++i)
+      wanted_[i] = (i + 1) * 0x9e3779b97f4a7c15u;
+  }
+
+  /// Copies once, between bytes that differ everywhere.
+  [[nodiscard]] error run(copy_site& site, const std::vector<batch>& batches,
+                          const way& how) {
+    for (const auto& what : batches) {
+      const auto [from, from_bytes, to, to_bytes] = sides_of(what);
+      std::memset(found_.data(), 0, to_bytes);
+      if (auto failed = site.move(from, wanted_.data(), from_bytes);
+          failed.code != ec::none)
+        return failed;
+      if (auto failed = site.move(to, found_.data(), to_bytes);
+          failed.code != ec::none)
+        return failed;
+    }
     if (auto took = how.run(); !took)
       return took.failure();
-    failed = stores ? site.move(found.data(), what.where.slots, what.bytes)
-                    : site.move(found.data(), what.where.blocks, room);
-    if (failed.code != ec::none)
-      return failed;
-    for (const auto& part : what.fragments) {
-      const auto* from = static_cast<const std::byte*>(part.src)
-                       - (stores ? what.where.blocks : what.where.slots)
-                       + wanted;
-      const auto* to = static_cast<const std::byte*>(part.dst)
-                     - (stores ? what.where.slots : what.where.blocks)
-                     + found.data();
-      if (std::memcmp(from, to, part.bytes) != 0)
-        return {ec::device_failure, how.name + " copied something else"};
+    for (const auto& what : batches) {
+      const auto [from, from_bytes, to, to_bytes] = sides_of(what);
+      if (auto failed = site.move(found_.data(), to, to_bytes);
+          failed.code != ec::none)
+        return failed;
+      const auto* wanted = reinterpret_cast<const std::byte*>(wanted_.data());
+      for (const auto& part : what.fragments)
+        if (std::memcmp(
+              wanted + (static_cast<const std::byte*>(part.src) - from),
+              found_.data() + (static_cast<const std::byte*>(part.dst) - to),
+              part.bytes)
+            != 0)
+          return {ec::device_failure, how.name + " copied something else"};
     }
+    return {};
   }
-  return {};
-}
+
+private:
+  struct both_ends {
+    std::byte* from;
+    std::uint64_t from_bytes;
+    std::byte* to;
+    std::uint64_t to_bytes;
+  };
+
+  static both_ends sides_of(const batch& what) {
+    if (what.kind == job_kind::store)
+      return {what.where.blocks, 2 * what.bytes, what.where.slots, what.bytes};
+    return {what.where.slots, what.bytes, what.where.blocks, 2 * what.bytes};
+  }
+
+  std::vector<std::uint64_t> wanted_;
+  std::vector<std::byte> found_;
+};
 
 std::vector<double> ratios(const std::vector<double>& seconds,
                            const std::vector<double>& of_other) {
@@ -99,8 +121,8 @@ std::vector<double> rates(const std::vector<double>& seconds, double bytes) {
   return out;
 }
 
-error measure(copy_site& site, const cell& what, const copy_options& options,
-              std::vector<copy_row>& out) {
+error measure(copy_site& site, byte_check& check, const cell& what,
+              const copy_options& options, std::vector<copy_row>& out) {
   auto batches = std::vector<batch>{};
   for (const auto kind : {job_kind::store, job_kind::load})
     if (what.where_to == direction::both
@@ -109,7 +131,7 @@ error measure(copy_site& site, const cell& what, const copy_options& options,
                                    what.count, what.jobs));
   const auto ways = site.ways(batches);
   for (std::size_t i = 1; i < ways.size(); ++i)
-    if (auto failed = check_bytes(site, batches, ways[i]);
+    if (auto failed = check.run(site, batches, ways[i]);
         failed.code != ec::none)
       return failed;
   auto measured = measure_in_turns(ways, options.quick ? 0 : warm_up_rounds,
@@ -144,6 +166,7 @@ error measure_copies(copy_site& site, const copy_options& options,
     return {ec::invalid_argument,
             "no batch is left to measure: all are larger than --batch, or have "
             "fewer fragments than jobs"};
+  auto check = byte_check{options.batch_bytes};
   auto told = progress{"copies", cells.size()};
   for (const auto& what : cells) {
     if (interrupted())
@@ -152,7 +175,7 @@ error measure_copies(copy_site& site, const copy_options& options,
               + std::to_string(what.count) + " x "
               + size_text(what.fragment_bytes) + ", jobs "
               + std::to_string(what.jobs));
-    if (auto failed = measure(site, what, options, out);
+    if (auto failed = measure(site, check, what, options, out);
         failed.code != ec::none)
       return failed;
   }
