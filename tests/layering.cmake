@@ -65,7 +65,7 @@ set(may_include_messages core messages)
 set(may_include_tests ${folders})
 
 set(may_use_caf actors bench messages tests)
-# Folders below the checkout's root, with all that lies in them.
+# Folders by their path, with all that lies in them.
 set(may_use_cuda gpu tests/gpu)
 
 function(check_file folder file)

@@ -13,6 +13,7 @@
 #include "gpu/cuda/compute_events.hpp"
 #include "gpu/cuda/pool_registration.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -69,6 +70,9 @@ struct cuda_engine_config {
   /// when the engine ends, or might be (G7).
   std::shared_ptr<void> keep;
 
+  /// How long the end of the engine waits for what is enqueued.
+  std::chrono::milliseconds patience{10'000};
+
   /// Asked once per job, by `submit`, on the caller's thread. For tests.
   std::function<copy_fault(job_id, job_kind)> fault;
 };
@@ -82,8 +86,8 @@ struct cuda_engine_config {
 /// `host`. The event of a step is valid until `make_fence` of a later step: the
 /// compute stream must have been told to wait for it by then (G2).
 ///
-/// Its end waits, up to ten seconds, for what is enqueued: also for the compute
-/// that this waits for.
+/// Its end waits for what is enqueued, and so for the compute that this waits
+/// for, but no longer than `cuda_engine_config::patience`.
 ///
 /// After an error that ends the CUDA context, every job fails with its text,
 /// `lost` says so, and what the engine holds is leaked (G7).

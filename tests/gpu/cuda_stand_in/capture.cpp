@@ -8,6 +8,7 @@
 #include "tests/gpu/cuda_stand_in/machine.hpp"
 
 #include <algorithm>
+#include <thread>
 
 namespace kvtide::stand_in {
 

@@ -131,8 +131,9 @@ cudaError_t enqueue(cudaStream_t stream, std::function<void()> first_half,
       return m.refuse(cudaErrorInvalidResourceHandle,
                       "the stream's device is not the current one");
     auto made = std::make_shared<operation>();
-    made->pieces.push_back(std::move(first_half));
-    made->pieces.push_back(std::move(second_half));
+    for (auto* half : {&first_half, &second_half})
+      if (*half)
+        made->pieces.push_back(std::move(*half));
     for (const auto& range : touches) {
       const auto at = find_for_device(m, range, found->device);
       if (!at.owner) {
@@ -152,6 +153,13 @@ void* device_view(const void* address, std::size_t bytes) {
   auto& m = machine::current();
   const std::lock_guard lock{m.mutex};
   return find_for_device(m, {address, bytes}, -1).host;
+}
+
+std::uint64_t calls(std::string_view function) {
+  auto& m = machine::current();
+  const std::lock_guard lock{m.mutex};
+  const auto found = m.calls.find(function);
+  return found != m.calls.end() ? found->second : 0;
 }
 
 void fail_call(std::string_view function, std::uint32_t nth, cudaError_t code,

@@ -2,6 +2,8 @@
 
 #include "tests/gpu/cuda_stand_in/machine.hpp"
 
+#include <algorithm>
+
 namespace kvtide::stand_in {
 namespace {
 

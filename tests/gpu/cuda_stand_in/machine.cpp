@@ -80,6 +80,7 @@ caller& machine::me() {
 cudaError_t machine::admit(const char* function, needs what) {
   auto& state = me();
   state.function = function;
+  ++calls[function];
   // CUDA Runtime API, cudaLaunchHostFunc: a host function must not make CUDA
   // calls; CUDA may refuse them.
   if (in_host_function())

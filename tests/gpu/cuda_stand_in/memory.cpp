@@ -81,7 +81,9 @@ cudaError_t give_back(machine& m, void* pointer, memory_kind kind,
     return code;
   if (owned->uses > 0) {
     m.refuse(cudaSuccess, "operations that use the memory are pending");
-    m.wait_until_unused(*owned, owned->device);
+    if (const auto code = m.wait_until_unused(*owned, owned->device);
+        code != cudaSuccess)
+      return code;
   }
   m.remove(owned);
   return cudaSuccess;

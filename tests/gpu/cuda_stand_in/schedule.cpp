@@ -8,6 +8,7 @@
 #include "tests/gpu/cuda_stand_in/machine.hpp"
 
 #include <algorithm>
+#include <thread>
 
 namespace kvtide::stand_in {
 namespace {
@@ -184,14 +185,14 @@ cudaError_t machine::wait_for(const std::vector<completion_ptr>& ends,
   return context_of(device);
 }
 
-void machine::wait_until_unused(const region& used, int device) {
+cudaError_t machine::wait_until_unused(const region& used, int device) {
   std::vector<completion_ptr> ends;
   for (const auto& x : streams)
     for (const auto& op : x->queue)
       for (const auto& touched : op->regions)
         if (touched.get() == &used)
           ends.push_back(op->done);
-  wait_for(ends, device);
+  return wait_for(ends, device);
 }
 
 } // namespace kvtide::stand_in

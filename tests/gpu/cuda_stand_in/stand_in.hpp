@@ -56,8 +56,7 @@ struct settings {
   std::map<int, int> attributes;
 };
 
-// -- machine
-// -------------------------------------------------------------------
+// -- machine ------------------------------------------------------------------
 
 /// Makes a fresh machine; the calling threads' last errors, current devices and
 /// capture modes are fresh, too. No other thread may be in a CUDA call. Work
@@ -88,8 +87,11 @@ void run_all();
 /// @returns operations that were submitted and have not completed.
 std::size_t pending();
 
-// -- kernels
-// -------------------------------------------------------------------
+/// How often a function was called since `start`, whatever came of it; "kernel"
+/// for launches.
+std::uint64_t calls(std::string_view function);
+
+// -- kernels ------------------------------------------------------------------
 
 /// Bytes at an address as the program under test knows it.
 struct memory_range {
@@ -98,7 +100,8 @@ struct memory_range {
 };
 
 /// The door for twins of kernels: submits work to a stream as a launch does.
-/// The halves run one after the other, with work of other streams between them.
+/// The halves run one after the other, with work of other streams between them;
+/// empty ones are left out.
 /// @param touches all that the halves read or write, at device addresses. What
 ///        a device cannot reach is an illegal address when the kernel runs.
 /// @returns cudaErrorInvalidResourceHandle if the stream's device is not the
@@ -118,8 +121,7 @@ T* device_view_of(const T* address, std::size_t count = 1) {
   return static_cast<T*>(device_view(address, count * sizeof(T)));
 }
 
-// -- faults
-// --------------------------------------------------------------------
+// -- faults -------------------------------------------------------------------
 
 /// The `nth` next call (1: the next) of a function fails with `code`, without
 /// doing anything. @param function as "cudaEventRecord"; "kernel" for launches.
@@ -127,7 +129,9 @@ T* device_view_of(const T* address, std::size_t count = 1) {
 void fail_call(std::string_view function, std::uint32_t nth, cudaError_t code,
                bool sticky = false);
 
-/// Operations that touch the range stop after their first half.
+/// Operations that touch the range stop after their first half. Ranges of
+/// faults are of one allocation or registration that the machine knows by now,
+/// at host or device addresses.
 void hang(memory_range range);
 
 /// Lets all that hangs go on; nothing hangs from now on.

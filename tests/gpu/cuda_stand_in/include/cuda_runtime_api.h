@@ -26,7 +26,7 @@
 #  define __dv(value)
 #endif
 
-// -- handles -------------------------------------------------------------------
+// -- handles ------------------------------------------------------------------
 
 typedef struct CUstream_st* cudaStream_t;
 typedef struct CUevent_st* cudaEvent_t;
@@ -36,7 +36,7 @@ typedef void(CUDART_CB* cudaHostFn_t)(void* userData);
 #define cudaStreamLegacy ((cudaStream_t)0x1)
 #define cudaStreamPerThread ((cudaStream_t)0x2)
 
-// -- flags ---------------------------------------------------------------------
+// -- flags --------------------------------------------------------------------
 
 #define cudaHostAllocDefault 0x00
 #define cudaHostAllocPortable 0x01
@@ -61,7 +61,7 @@ typedef void(CUDART_CB* cudaHostFn_t)(void* userData);
 
 #define cudaInvalidDeviceId ((int)-2)
 
-// -- enums ---------------------------------------------------------------------
+// -- enums --------------------------------------------------------------------
 
 enum cudaError {
   cudaSuccess = 0,
@@ -189,7 +189,7 @@ enum cudaDeviceAttr {
   cudaDevAttrHostNumaId = 134
 };
 
-// -- structs -------------------------------------------------------------------
+// -- structs ------------------------------------------------------------------
 
 struct cudaMemLocation {
   enum cudaMemLocationType type;
@@ -239,7 +239,7 @@ struct cudaDeviceProp {
   int hostNumaId;
 };
 
-// -- functions -----------------------------------------------------------------
+// -- functions ----------------------------------------------------------------
 
 #ifdef __cplusplus
 extern "C" {
