@@ -48,6 +48,7 @@ must_find(examples/e.cpp "#include \"core/layout.hpp\"")
 must_find(examples/e.cpp "#include <caf/all.hpp>")
 must_find(tests/t.cpp "#include <cuda.h>")
 must_find(tests/core/gpu/t.cpp "#include <cuda.h>")
+must_find(bench/copy/b.cpp "#include <cuda_runtime.h>")
 
 # Intent and capability: directly, through another header, and by name.
 must_find(core/store_intent.hpp "#include \"core/store_capability.hpp\"")
