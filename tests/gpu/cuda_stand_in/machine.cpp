@@ -28,6 +28,8 @@ machine& machine::current() {
 void machine::replace(const settings& wanted) {
   auto& made = the_machine();
   const auto next = made->generation + 1;
+  // Work that still runs may ask for the current one.
+  made->stop();
   made.reset();
   made = std::make_unique<machine>(wanted, next);
 }
@@ -48,7 +50,7 @@ machine::machine(settings requested, std::uint64_t number)
   }
 }
 
-machine::~machine() {
+void machine::stop() {
   mutex.lock();
   stopping = true;
   for (const auto& x : streams)
@@ -57,6 +59,10 @@ machine::~machine() {
   for (const auto& x : streams)
     if (x->worker.joinable())
       x->worker.join();
+}
+
+machine::~machine() {
+  stop();
   for (const auto& [address, owned] : by_address)
     if (owned->kind != memory_kind::registered_host)
       std::free(owned->host);

@@ -179,8 +179,10 @@ public:
 
   machine& operator=(const machine&) = delete;
 
-  /// Drops what has not run, and ends all threads. Not locked.
   ~machine();
+
+  /// Drops what has not run, and ends all threads. Not locked.
+  void stop();
 
   /// The one that `start` made. Not locked.
   static machine& current();
