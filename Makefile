@@ -16,8 +16,8 @@ MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 # The targets share build folders, so only one runs at a time.
 .NOTPARALLEL:
-.PHONY: asan bench bench-gate clean dependencies dev dev-clang explore format \
-  help mutants planted run test tidy tsan
+.PHONY: asan bench bench-gate broken-gpu clean dependencies dev dev-clang \
+  explore format help mutants planted run test tidy tsan
 
 help: ## Show this list (the default)
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile \
@@ -78,6 +78,9 @@ bench-gate: dependencies ## Check the ratios that bench/README.md promises
 
 planted: dependencies ## Plant known races; all must be found (docs/planted.md)
 	tests/planted/run.py --jobs $(JOBS)
+
+broken-gpu: dependencies ## Break rules of the CUDA engine; tests must fail
+	tests/gpu/cuda_broken/run.py --jobs $(JOBS)
 
 mutants: dependencies ## Change code, see which tests notice (SEED=1 COUNT=60)
 	tests/mutants/mutate.py --seed $(SEED) --count $(COUNT) \

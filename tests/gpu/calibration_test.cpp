@@ -95,8 +95,8 @@ TEST_F(cuda_calibration, MeasuresBothPaths) {
 
 /// MEM-01
 TEST_F(cuda_calibration, Mem01WhatFailsIsSaidAndGone) {
-  for (const auto* call : {"cudaMalloc", "cudaHostAlloc", "cudaEventRecord",
-                           "cudaStreamSynchronize", "cudaEventElapsedTime"}) {
+  for (const auto* call :
+       {"cudaMalloc", "cudaEventRecord", "cudaEventElapsedTime"}) {
     stand_in::fail_call(call, 1, cudaErrorUnknown);
     const auto found = measure_copies(4);
     ASSERT_FALSE(found.ok());

@@ -104,10 +104,10 @@ protected:
 };
 
 TEST_P(copy_bytes, OddSizesAndUnalignedTailsInBothDirectionsAtOnce) {
-  make(1u << 20);
+  make(128u << 10);
   // Cells of both sides: stores take even ones, loads odd ones, so that nothing
   // overlaps.
-  constexpr std::size_t cell = 8 << 10;
+  constexpr std::size_t cell = 1 << 10;
   const auto cells = side / cell;
   for (auto turn = 0; turn < 4; ++turn) {
     auto order = std::vector<std::size_t>(cells / 2);
@@ -135,7 +135,7 @@ TEST_P(copy_bytes, OddSizesAndUnalignedTailsInBothDirectionsAtOnce) {
 }
 
 TEST_P(copy_bytes, ThousandsOfFragmentsInOneJob) {
-  constexpr std::size_t count = 10'000;
+  const auto count = GetParam().many;
   constexpr std::size_t size = 48;
   make(2 * count * size);
   for (const auto kind : {job_kind::store, job_kind::load}) {
@@ -165,15 +165,15 @@ TEST_P(copy_bytes, FragmentsThatTouchAreOneCopyOrMany) {
 }
 
 TEST_P(copy_bytes, AFragmentLargerThanASlice) {
-  make(5u << 20);
+  make(128u << 10);
   auto store = copy_job{};
   store.kind = job_kind::store;
-  add(store, 17, 33, 2'300'001);
+  add(store, 17, 33, 50'001);
   rig->submit(std::move(store));
   auto load = copy_job{};
   load.id = 1;
   load.kind = job_kind::load;
-  add(load, (3u << 20) + 5, (3u << 20) + 5, 2'000'003);
+  add(load, (64u << 10) + 5, (64u << 10) + 5, 40'003);
   rig->submit(std::move(load));
   rig->run(2);
   expect_model();
@@ -194,13 +194,13 @@ TEST_P(copy_bytes, FragmentsWithoutBytesAreNothing) {
 
 /// An engine that is gone writes no more: what its owner reads then stays.
 TEST_P(copy_bytes, ACancelledBatchWritesNothingAfterwards) {
-  make(2u << 20);
+  make(128u << 10);
   for (job_id id = 0; id < 16; ++id) {
     auto job = copy_job{};
     job.id = id;
     job.kind = id % 2 == 0 ? job_kind::store : job_kind::load;
     for (std::size_t i = 0; i < 8; ++i)
-      add(job, (8 * id + i) * 8'192, (8 * id + i) * 8'192, 8'192);
+      add(job, (8 * id + i) * 1'024, (8 * id + i) * 1'024, 1'000);
     rig->submit(std::move(job));
   }
   rig->destroy_engine();

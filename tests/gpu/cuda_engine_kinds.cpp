@@ -25,7 +25,7 @@ std::unique_ptr<engine_rig> make_rig(host_engine_config config,
                                       x.path = Path;
                                       x.fences = Wait;
                                       // Both paths in one batch.
-                                      x.kernel_below = 64 << 10;
+                                      x.kernel_below = 512;
                                     });
 }
 
@@ -48,6 +48,7 @@ engine_kind cuda_kind(const char* name, test_memory::home_maker home,
   kind.start = start_cuda_machine;
   kind.missing = missing_cuda_machine;
   kind.check = check_cuda_machine;
+  kind.many = many_fragments();
   kind.make_home = home;
   kind.make = make;
   return kind;

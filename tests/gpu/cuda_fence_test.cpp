@@ -120,6 +120,26 @@ TEST_F(cuda_fence, G2AJobBehindAnEventThatWasNeverMadeFails) {
   EXPECT_GE(wakes(), 1);
 }
 
+/// S6: also one whose stream is busy, and one that is hurried.
+TEST_F(cuda_fence, S6ACopyStartsBehindItsCompute) {
+  make();
+  auto first = begin_compute();
+  auto second = begin_compute();
+  submit(after(after(store(0, 0), first.event()), second.event()));
+  submit(after(store(1, 1), second.event()));
+  (void)engine->make_fence(1, {1});
+  first.end();
+  settle();
+  EXPECT_THAT(reported(), IsEmpty());
+  for (std::size_t i = 0; i < 2; ++i)
+    fill(block(i), 7); // What the compute does.
+  second.end();
+  settle();
+  EXPECT_THAT(reported(), UnorderedElementsAre(0, 1));
+  EXPECT_TRUE(holds(slot(0), 7));
+  EXPECT_TRUE(holds(slot(1), 7));
+}
+
 /// S5: each fence has a stream of its own.
 TEST_F(cuda_fence, S5AFenceOverAJobThatHangsHoldsNoOther) {
   make([](cuda_engine_config& x) { x.streams_per_direction = 2; });

@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 namespace kvtide::gpu {
@@ -17,5 +18,8 @@ void check_cuda_machine();
 
 /// Why there is none, or empty.
 std::string missing_cuda_machine();
+
+/// How many fragments it copies in a moment.
+std::size_t many_fragments();
 
 } // namespace kvtide::gpu

@@ -100,9 +100,9 @@ cuda_rig::cuda_rig(host_engine_config config, memory_home& memory,
   made.streams_per_direction = config_.streams_per_direction;
   made.fault = config_.fault;
   // Nothing is measured in a test.
-  made.slice_bytes = 1u << 20;
+  made.slice_bytes = 16u << 10;
   made.kernel_below = 0;
-  made.bounce_bytes = 100'000;
+  made.bounce_bytes = 10'000;
   how(made);
   engine_rig::start(make_cuda_copy_engine(std::move(made)));
 }

@@ -8,6 +8,7 @@
 #include "tests/gpu/engine_rig.hpp"
 #include "tests/gpu/test_memory.hpp"
 
+#include <cstddef>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -26,6 +27,9 @@ struct engine_kind {
 
   /// Behind everything of a test.
   void (*check)() = [] {};
+
+  /// How many fragments a test may give to one job.
+  std::size_t many = 10'000;
 
   test_memory::home_maker make_home = nullptr;
 

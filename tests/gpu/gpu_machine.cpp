@@ -21,4 +21,8 @@ std::string missing_cuda_machine() {
   return count ? std::string{} : count.failure().text;
 }
 
+std::size_t many_fragments() {
+  return 10'000;
+}
+
 } // namespace kvtide::gpu

@@ -24,4 +24,8 @@ std::string missing_cuda_machine() {
   return {};
 }
 
+std::size_t many_fragments() {
+  return 1'000; // Threads change places for each of them.
+}
+
 } // namespace kvtide::gpu

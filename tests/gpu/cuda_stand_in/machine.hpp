@@ -41,7 +41,6 @@ public:
 
   machine& operator=(const machine&) = delete;
 
-  /// Drops what has not run, and ends all threads. Not locked.
   ~machine();
 
   /// Lets what is running end, and drops the rest. Not locked.
