@@ -131,18 +131,18 @@ public:
   /// together once `advanced()` holds; `wake` tells when. A job submitted
   /// later waits for the next `advance`, even if it is due at once. Other
   /// engines: no effect.
-  virtual void advance(nanoseconds_t now) = 0;
+  virtual void advance(nanoseconds_t now);
 
   /// Virtual clock: true if no thread has anything left to copy at this
   /// moment. The owner awaits it before the model writes or reads memory and
   /// before the next `submit` or `make_fence` after an `advance`. Other
   /// engines: always true.
-  [[nodiscard]] virtual bool advanced() const = 0;
+  [[nodiscard]] virtual bool advanced() const;
 
   /// Virtual clock: the earliest simulated moment at which a copy starts or
   /// ends that no `advance` has covered yet, or `never`. Other engines:
   /// `never`.
-  [[nodiscard]] virtual nanoseconds_t next_due() const = 0;
+  [[nodiscard]] virtual nanoseconds_t next_due() const;
 
   /// Jobs that were submitted and not yet reported by `poll`.
   [[nodiscard]] virtual std::size_t in_flight() const = 0;

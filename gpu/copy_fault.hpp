@@ -19,7 +19,8 @@ enum class fault_kind : std::uint8_t {
   delay,
   /// The job is never reported. Virtual engine: only it and the jobs ordered
   /// behind it by slot or `after` hang. Real engine: all jobs behind it on its
-  /// stream hang too, until the engine is destroyed.
+  /// stream hang too, until the engine is destroyed; on a GPU with a pool that
+  /// is not pinned, all jobs.
   hang,
 };
 

@@ -102,18 +102,6 @@ public:
     ready_fences_.clear();
   }
 
-  void advance(nanoseconds_t) override {
-    // nop
-  }
-
-  bool advanced() const override {
-    return true;
-  }
-
-  nanoseconds_t next_due() const override {
-    return never;
-  }
-
   std::size_t in_flight() const override {
     const std::lock_guard lock{mutex_};
     return unreported_.size();

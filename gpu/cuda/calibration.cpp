@@ -10,9 +10,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <mutex>
 #include <sstream>
 #include <system_error>
 #include <unistd.h>
@@ -143,6 +144,10 @@ copy_commands commands_of(bench& on, copy_path path, std::uint32_t blocks) {
                        }};
 }
 
+/// What was measured or read in this process.
+std::mutex known_rates_mutex;
+std::map<calibration_key, copy_rates> known_rates;
+
 std::string line_of(const calibration_key& key) {
   auto out = std::ostringstream{};
   out << "copies-1\t" << key.device_name << '\t' << key.driver_version << '\t'
@@ -256,14 +261,35 @@ error write_calibration(const std::string& file, const calibration_key& key,
   return refused(why);
 }
 
-std::string usual_calibration_file() {
-  constexpr auto name = "/kvtide/copy-rates";
-  if (const auto* cache = std::getenv("XDG_CACHE_HOME");
-      cache != nullptr && *cache == '/')
-    return std::string{cache} + name;
-  if (const auto* home = std::getenv("HOME"); home != nullptr && *home == '/')
-    return std::string{home} + "/.cache" + name;
-  return {};
+result<copy_rates> rates_of(int device, std::uint32_t kernel_blocks,
+                            const std::string& file) {
+  auto facts = facts_of(device);
+  if (!facts)
+    return facts.failure();
+  const auto key
+    = calibration_key{facts.value().name, facts.value().driver_version,
+                      facts.value().runtime_version, kernel_blocks};
+  // Held while measuring: two at once would measure each other.
+  const std::lock_guard lock{known_rates_mutex};
+  if (const auto found = known_rates.find(key); found != known_rates.end())
+    return found->second;
+  if (const auto kept = read_calibration(file, key))
+    return known_rates[key] = *kept;
+  auto measured = measure_copies(kernel_blocks);
+  if (!measured)
+    return measured.failure().code == ec::out_of_memory
+           ? result<copy_rates>{estimated_rates}
+           : measured;
+  known_rates[key] = measured.value();
+  if (!file.empty())
+    // Who cannot write measures again at the next start.
+    (void)write_calibration(file, key, measured.value());
+  return measured;
+}
+
+void forget_rates() {
+  const std::lock_guard lock{known_rates_mutex};
+  known_rates.clear();
 }
 
 } // namespace kvtide::gpu

@@ -6,6 +6,7 @@
 
 #include "gpu/cuda/devices.hpp"
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -32,7 +33,16 @@ struct calibration_key {
   int driver_version = 0;
   int runtime_version = 0;
   std::uint32_t kernel_blocks = 0;
+
+  friend auto operator<=>(const calibration_key&, const calibration_key&)
+    = default;
 };
+
+/// Takes the place of a measurement: the slower side of what links do today.
+inline constexpr copy_rates estimated_rates{32u << 10, 20'000'000'000};
+
+/// Forgets what this process has measured; for tests.
+void forget_rates();
 
 /// @returns nothing if the file does not say so, whatever is wrong with it
 [[nodiscard]] std::optional<copy_rates>
@@ -45,8 +55,14 @@ read_calibration(const std::string& file, const calibration_key& key);
                                       const calibration_key& key,
                                       const copy_rates& rates);
 
-/// Where calibrations are kept unless told otherwise: in kvtide's folder of
-/// `$XDG_CACHE_HOME` or `$HOME/.cache`. Empty if neither is set.
-[[nodiscard]] std::string usual_calibration_file();
+/// What is known of a device: from an earlier call in this process, from the
+/// file, or measured now and kept in both. Where there is no memory left to
+/// measure with, an estimate, which is kept nowhere.
+/// @param file may be empty
+/// @pre the device is current
+/// @returns the errors of `facts_of` and `measure_copies`, `ec::out_of_memory`
+///          apart
+[[nodiscard]] result<copy_rates>
+rates_of(int device, std::uint32_t kernel_blocks, const std::string& file);
 
 } // namespace kvtide::gpu

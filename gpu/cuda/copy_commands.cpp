@@ -12,9 +12,6 @@ namespace kvtide::gpu {
 
 namespace {
 
-/// Copies in one batch call (G4): the driver makes a descriptor of each.
-constexpr std::size_t most_descriptors = 4'096;
-
 /// The accesses of the kernel are wide only if both sides are alike.
 bool alike(const fragment& what) noexcept {
   return reinterpret_cast<std::uintptr_t>(what.dst) % 16
@@ -47,7 +44,7 @@ enqueued_fragments copy_commands::enqueue(job_kind kind,
   }
   auto taken = std::size_t{0};
   if (how_.path != copy_path::plain && batches_)
-    taken = enqueue_batches(what, large_, stream);
+    taken = enqueue_batch(what, large_, stream);
   taken = enqueue_plain(what, large_, taken, stream, out.why);
   out.count = taken < large_.size() ? large_[taken] : what.size();
   return out;
@@ -104,32 +101,27 @@ std::size_t copy_commands::enqueue_kernel(job_kind kind,
 }
 
 std::size_t
-copy_commands::enqueue_batches(const std::vector<fragment>& what,
-                               const std::vector<std::size_t>& indices,
-                               cudaStream_t stream) {
-  auto taken = std::size_t{0};
-  while (taken < indices.size()) {
-    const auto count = std::min(most_descriptors, indices.size() - taken);
-    dsts_.clear();
-    srcs_.clear();
-    sizes_.clear();
-    for (auto i = taken; i < taken + count; ++i) {
-      const auto& next = what[indices[i]];
-      dsts_.push_back(next.dst);
-      srcs_.push_back(const_cast<void*>(next.src));
-      sizes_.push_back(next.bytes);
-    }
-    const auto status
-      = copy_batch(dsts_.data(), srcs_.data(), sizes_.data(), count, stream);
-    ignore(status);
-    if (status == cudaErrorCallRequiresNewerDriver
-        || status == cudaErrorNotSupported)
-      batches_ = false;
-    if (status != cudaSuccess)
-      break;
-    taken += count;
+copy_commands::enqueue_batch(const std::vector<fragment>& what,
+                             const std::vector<std::size_t>& indices,
+                             cudaStream_t stream) {
+  if (indices.empty())
+    return 0;
+  dsts_.clear();
+  srcs_.clear();
+  sizes_.clear();
+  for (const auto i : indices) {
+    const auto& next = what[i];
+    dsts_.push_back(next.dst);
+    srcs_.push_back(const_cast<void*>(next.src));
+    sizes_.push_back(next.bytes);
   }
-  return taken;
+  const auto status = copy_batch(dsts_.data(), srcs_.data(), sizes_.data(),
+                                 indices.size(), stream);
+  ignore(status);
+  if (status == cudaErrorCallRequiresNewerDriver
+      || status == cudaErrorNotSupported)
+    batches_ = false;
+  return status == cudaSuccess ? indices.size() : 0;
 }
 
 std::size_t copy_commands::enqueue_plain(

@@ -45,7 +45,8 @@ public:
   /// Enqueues fragments, in any order among themselves. What the driver refuses
   /// to take together is tried again one by one, so that one bad fragment does
   /// not take others with it.
-  /// @pre the device is current, and `stream` is none of the default ones (G4)
+  /// @pre the device is current, `stream` is none of the default ones, and the
+  ///      fragments are few enough for one batch call (G4)
   [[nodiscard]] enqueued_fragments enqueue(job_kind kind,
                                            const std::vector<fragment>& what,
                                            cudaStream_t stream);
@@ -57,9 +58,9 @@ private:
   std::size_t enqueue_kernel(job_kind kind, const std::vector<fragment>& what,
                              cudaStream_t stream, enqueued_fragments& out);
 
-  std::size_t enqueue_batches(const std::vector<fragment>& what,
-                              const std::vector<std::size_t>& indices,
-                              cudaStream_t stream);
+  std::size_t enqueue_batch(const std::vector<fragment>& what,
+                            const std::vector<std::size_t>& indices,
+                            cudaStream_t stream);
 
   std::size_t enqueue_plain(const std::vector<fragment>& what,
                             const std::vector<std::size_t>& indices,

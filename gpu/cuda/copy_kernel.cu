@@ -72,8 +72,12 @@ cudaError_t launch_copy_pieces(const copy_piece* table, std::uint32_t count,
   const auto needed = (count + threads_per_block / warp_lanes - 1)
                     / (threads_per_block / warp_lanes);
   const auto used = needed == 0 ? 1 : needed < blocks ? needed : blocks;
-  copy_pieces<<<used, threads_per_block, 0, stream>>>(table, count);
-  return cudaGetLastError();
+  // By the call that returns its own status: the last error of the thread may
+  // be somebody else's (MEM-01).
+  void* arguments[] = {&table, &count};
+  return cudaLaunchKernel(reinterpret_cast<const void*>(copy_pieces),
+                          dim3(used), dim3(threads_per_block), arguments, 0,
+                          stream);
 }
 
 } // namespace kvtide::gpu

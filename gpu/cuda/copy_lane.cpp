@@ -55,11 +55,6 @@ std::uint64_t copy_lane::most_bytes() const noexcept {
                                  : bounce_.room();
 }
 
-std::size_t copy_lane::most_fragments() const noexcept {
-  return config_.pool != nullptr ? std::numeric_limits<std::size_t>::max()
-                                 : bounce_buffer::most_fragments;
-}
-
 void* copy_lane::device_view(const void* host, std::uint64_t bytes) const {
   return config_.pool != nullptr ? config_.pool->device_address(host, bytes)
                                  : bounce_.device_address(host);

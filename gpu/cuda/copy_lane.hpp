@@ -24,6 +24,11 @@ namespace kvtide::gpu {
 /// owner: on the first they would hold up the copies behind them (G1).
 class copy_lane {
 public:
+  /// Fragments that one slice may have: as many as one batch call takes, as the
+  /// bounce buffer has room for, and as fit into a kernel's table with what is
+  /// cut of them. More at once would fill the queue of a driver, too.
+  static constexpr std::size_t most_fragments = bounce_buffer::most_fragments;
+
   struct config {
     copy_commands::settings how;
     /// Outlives the lane.
@@ -45,9 +50,6 @@ public:
 
   /// Bytes that one slice may have.
   [[nodiscard]] std::uint64_t most_bytes() const noexcept;
-
-  /// Fragments that one slice may have.
-  [[nodiscard]] std::size_t most_fragments() const noexcept;
 
   /// Enqueues a slice of a job, possibly an empty one, which ends when all
   /// before it has. Sets the job's end, its number of slices and, if not all of

@@ -8,6 +8,7 @@
 #include "gpu/cuda/copy_lane.hpp"
 #include "gpu/cuda/device_scope.hpp"
 #include "gpu/cuda/devices.hpp"
+#include "gpu/cuda/fence_joints.hpp"
 #include "gpu/cuda/keep_for_ever.hpp"
 #include "gpu/cuda/stall.hpp"
 #include "gpu/slot_order.hpp"
@@ -28,8 +29,13 @@ namespace {
 using clock = std::chrono::steady_clock;
 
 /// A kernel's table is in use while its slice is under way: enough for two
-/// slices in each direction and for flushes beside them.
-constexpr std::uint32_t table_count = 16;
+/// slices in each direction and for the flushes of a busy step beside them.
+constexpr std::uint32_t table_count = 64;
+
+/// Made at start, because making one may wait for the device: about what is in
+/// use at a time.
+constexpr std::size_t events_at_start = 32;
+constexpr std::size_t joints_at_start = 2;
 
 /// What the link moves in that time is a slice (G3).
 constexpr double slice_seconds = 1.5e-3;
@@ -82,6 +88,11 @@ public:
     if (!own)
       return own.failure();
     own_stream_ = std::move(own).value();
+    if (auto failed = timed_events_.reserve(events_at_start);
+        failed.code != ec::none)
+      return failed;
+    if (auto failed = joints_.reserve(joints_at_start); failed.code != ec::none)
+      return failed;
     return check("loading the copy kernel",
                  launch_copy_pieces(nullptr, 0, 1, own_stream_.get()));
   }
@@ -113,7 +124,7 @@ public:
   std::optional<fence> make_fence(step_id step,
                                   const std::vector<job_id>& jobs) override {
     const device_scope scope{config_.device};
-    take_back_fences(step);
+    joints_.take_back(step);
     collect();
     auto waits_for = std::vector<job_ptr>{};
     for (const auto id : each_once(jobs))
@@ -150,18 +161,6 @@ public:
     });
   }
 
-  void advance(nanoseconds_t) override {
-    // nop
-  }
-
-  bool advanced() const override {
-    return true;
-  }
-
-  nanoseconds_t next_due() const override {
-    return never;
-  }
-
   std::size_t in_flight() const override {
     return unreported_.size();
   }
@@ -179,12 +178,11 @@ private:
   // -- start ------------------------------------------------------------------
 
   error choose_sizes() {
-    const auto measures
-      = config_.slice_bytes == 0
-     || (config_.path == copy_path::automatic && !config_.kernel_below);
     auto rates = copy_rates{};
-    if (measures) {
-      auto found = find_rates();
+    if (config_.slice_bytes == 0
+        || (config_.path == copy_path::automatic && !config_.kernel_below)) {
+      auto found = rates_of(config_.device, config_.kernel_blocks,
+                            config_.calibration_file);
       if (!found)
         return found.failure();
       rates = found.value();
@@ -198,25 +196,9 @@ private:
                                    * slice_seconds));
     if (config_.bytes_in_flight == 0)
       config_.bytes_in_flight = 2 * config_.slice_bytes;
+    config_.bytes_in_flight
+      = std::max(config_.bytes_in_flight, config_.slice_bytes);
     return {};
-  }
-
-  result<copy_rates> find_rates() {
-    auto facts = facts_of(config_.device);
-    if (!facts)
-      return facts.failure();
-    const auto key
-      = calibration_key{facts.value().name, facts.value().driver_version,
-                        facts.value().runtime_version, config_.kernel_blocks};
-    const auto& file = config_.calibration_file;
-    if (!file.empty())
-      if (const auto known = read_calibration(file, key))
-        return *known;
-    auto measured = measure_copies(config_.kernel_blocks);
-    if (measured && !file.empty())
-      // Who cannot write measures again at the next start.
-      (void)write_calibration(file, key, measured.value());
-    return measured;
   }
 
   error add_lane(job_kind kind, bool urgent) {
@@ -337,7 +319,7 @@ private:
         return false;
       auto parts = std::vector<fragment>{};
       if (!job->stopped)
-        job->rest.take(most, job->lane->most_fragments(), parts);
+        job->rest.take(most, copy_lane::most_fragments, parts);
       side.bytes_under_way += job->lane->enqueue(job, std::move(parts));
       if (job->stopped)
         look_for_loss(job->failure);
@@ -445,71 +427,19 @@ private:
 
   // -- fences -----------------------------------------------------------------
 
-  /// Joins the ends of jobs. In a stream of its own, so that no fence waits for
-  /// what another one waits for.
-  struct joint {
-    cuda_stream where;
-    cuda_event end;
-  };
-
-  struct handed_out {
-    step_id step = 0;
-    joint what;
-  };
-
   /// @returns nothing if only the host can wait for these jobs
   std::optional<fence> record_fence(step_id step,
                                     const std::vector<job_ptr>& jobs) {
-    if (!std::all_of(jobs.begin(), jobs.end(),
-                     [](const job_ptr& job) { return job->can_be_followed(); }))
-      return std::nullopt;
-    auto made = take_joint();
-    if (!made)
-      return std::nullopt;
-    const auto where = made.value().where.get();
-    const auto end = made.value().end.get();
-    for (const auto& job : jobs)
-      if (check("cudaStreamWaitEvent",
-                ::cudaStreamWaitEvent(where, job->end, 0))
-            .code
-          != ec::none)
+    auto ends = std::vector<cudaEvent_t>{};
+    for (const auto& job : jobs) {
+      if (!job->can_be_followed())
         return std::nullopt;
-    // Nobody hears of an event before it is recorded (G2).
-    if (check("cudaEventRecord", ::cudaEventRecord(end, where)).code
-        != ec::none)
-      return std::nullopt;
-    handed_out_.push_back({step, std::move(made).value()});
-    return fence{fence::kind_t::event, to_number(end)};
-  }
-
-  result<joint> take_joint() {
-    for (auto& free : joints_) {
-      const auto status = ::cudaEventQuery(free.end.get());
-      ignore(status);
-      if (status != cudaSuccess)
-        continue;
-      std::swap(free, joints_.back());
-      auto out = std::move(joints_.back());
-      joints_.pop_back();
-      return out;
+      ends.push_back(job->end);
     }
-    auto where = make_stream(true);
-    if (!where)
-      return where.failure();
-    auto end = make_event();
-    if (!end)
-      return end.failure();
-    return joint{std::move(where).value(), std::move(end).value()};
-  }
-
-  /// Compute of earlier steps has been told to wait: `begin_step` of this one
-  /// is behind their `end_step` (G2, S6).
-  void take_back_fences(step_id step) {
-    for (auto& x : handed_out_)
-      if (x.step < step)
-        joints_.push_back(std::move(x.what));
-    std::erase_if(handed_out_,
-                  [step](const handed_out& x) { return x.step < step; });
+    const auto made = joints_.join(step, ends);
+    if (made == nullptr)
+      return std::nullopt;
+    return fence{fence::kind_t::event, to_number(made)};
   }
 
   // -- loss -------------------------------------------------------------------
@@ -565,8 +495,7 @@ private:
     lanes_.clear();
     live_.clear();
     host_fences_.clear();
-    handed_out_.clear();
-    joints_.clear();
+    joints_ = {};
     tables_.reset();
     timed_events_ = {};
     own_stream_ = {};
@@ -577,12 +506,7 @@ private:
     for (auto& lane : lanes_)
       lane->abandon();
     timed_events_.abandon();
-    for (auto& x : handed_out_)
-      joints_.push_back(std::move(x.what));
-    for (auto& x : joints_) {
-      x.where.release();
-      x.end.release();
-    }
+    joints_.abandon();
     for (auto& [id, job] : live_)
       job->start.release();
     own_stream_.release();
@@ -614,8 +538,7 @@ private:
   error lost_;
 
   event_cache timed_events_;
-  std::vector<joint> joints_;
-  std::vector<handed_out> handed_out_;
+  fence_joints joints_;
   std::unique_ptr<piece_tables> tables_;
   /// For what is neither a copy nor a fence.
   cuda_stream own_stream_;

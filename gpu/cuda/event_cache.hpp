@@ -4,6 +4,7 @@
 
 #include "gpu/cuda/event.hpp"
 
+#include <cstddef>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,17 @@ public:
     auto taken = std::move(free_.back());
     free_.pop_back();
     return taken;
+  }
+
+  /// Makes some now rather than while serving.
+  [[nodiscard]] error reserve(std::size_t count) {
+    while (free_.size() < count) {
+      auto made = make_event(true);
+      if (!made)
+        return made.failure();
+      free_.push_back(std::move(made).value());
+    }
+    return {};
   }
 
   void put(cuda_event back) {

@@ -105,27 +105,34 @@ TEST_F(cuda_calibration, Mem01WhatFailsIsSaidAndGone) {
   }
 }
 
-TEST_F(cuda_calibration, LivesInTheUsersCache) {
-  const auto keep = [](const char* name) {
-    const auto* value = std::getenv(name);
-    return value != nullptr ? std::optional<std::string>{value} : std::nullopt;
-  };
-  const auto put_back
-    = [](const char* name, const std::optional<std::string>& value) {
-        value ? ::setenv(name, value->c_str(), 1) : ::unsetenv(name);
-      };
-  const auto cache = keep("XDG_CACHE_HOME");
-  const auto home = keep("HOME");
-  ::setenv("XDG_CACHE_HOME", "/some/cache", 1);
-  EXPECT_EQ(usual_calibration_file(), "/some/cache/kvtide/copy-rates");
-  ::setenv("XDG_CACHE_HOME", "relative", 1);
-  ::setenv("HOME", "/home/me", 1);
-  EXPECT_EQ(usual_calibration_file(), "/home/me/.cache/kvtide/copy-rates");
-  ::unsetenv("XDG_CACHE_HOME");
-  ::unsetenv("HOME");
-  EXPECT_EQ(usual_calibration_file(), "");
-  put_back("XDG_CACHE_HOME", cache);
-  put_back("HOME", home);
+/// A process measures once: a registration that comes again does not stop the
+/// device for it.
+TEST_F(cuda_calibration, AProcessMeasuresOnce) {
+  forget_rates();
+  const auto first = rates_of(0, 12, file).value();
+  EXPECT_GT(first.bytes_per_second, 0u);
+  const auto calls = stand_in::calls("cudaMalloc");
+  EXPECT_EQ(rates_of(0, 12, {}).value().bytes_per_second,
+            first.bytes_per_second);
+  EXPECT_EQ(stand_in::calls("cudaMalloc"), calls);
+  forget_rates();
+  EXPECT_EQ(rates_of(0, 12, file).value().bytes_per_second,
+            first.bytes_per_second);
+  EXPECT_EQ(stand_in::calls("cudaMalloc"), calls) << "the file knows";
+}
+
+/// An engine that has filled the device is registered all the same.
+TEST_F(cuda_calibration, WithoutMemoryToMeasureItEstimates) {
+  forget_rates();
+  stand_in::fail_call("cudaMalloc", 1, cudaErrorMemoryAllocation);
+  EXPECT_EQ(rates_of(0, 12, file).value().bytes_per_second,
+            estimated_rates.bytes_per_second);
+  EXPECT_FALSE(read_calibration(file, key).has_value());
+  expect_no_error();
+  // Other trouble is trouble.
+  stand_in::fail_call("cudaMalloc", 1, cudaErrorUnknown);
+  EXPECT_EQ(rates_of(0, 12, file).failure().code, ec::device_failure);
+  forget_rates();
 }
 
 } // namespace

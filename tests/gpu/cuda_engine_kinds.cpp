@@ -59,6 +59,9 @@ engine_kind cuda_kind(const char* name, test_memory::home_maker home,
 std::vector<engine_kind> engine_kinds() {
   constexpr auto pinned = make_cuda_home<true>;
   constexpr auto plain = make_cuda_home<false>;
+  auto pageable = cuda_kind("cuda_pageable", plain,
+                            make_rig<copy_path::automatic, fence_wait::stream>);
+  pageable.hangs_together = host_functions_share_a_thread();
   return {
     cuda_kind("cuda_batch", pinned,
               make_rig<copy_path::batch, fence_wait::stream>),
@@ -71,8 +74,7 @@ std::vector<engine_kind> engine_kinds() {
     cuda_kind("cuda_narrow", pinned, make_narrow_rig),
     cuda_kind("cuda_host_fence", pinned,
               make_rig<copy_path::batch, fence_wait::host>),
-    cuda_kind("cuda_pageable", plain,
-              make_rig<copy_path::automatic, fence_wait::stream>),
+    pageable,
   };
 }
 

@@ -16,6 +16,9 @@ void start_cuda_machine();
 /// Ends it: nothing that was done may have been wrong, or be left over.
 void check_cuda_machine();
 
+/// Whether one host function that waits holds up those of other streams.
+bool host_functions_share_a_thread();
+
 /// Why there is none, or empty.
 std::string missing_cuda_machine();
 

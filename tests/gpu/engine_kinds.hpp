@@ -25,6 +25,10 @@ struct engine_kind {
   /// Why this engine cannot be tested here, or empty.
   std::string (*missing)() = [] { return std::string{}; };
 
+  /// A job that hangs stops those of all streams: copies are host functions,
+  /// and those share a thread.
+  bool hangs_together = false;
+
   /// Behind everything of a test.
   void (*check)() = [] {};
 

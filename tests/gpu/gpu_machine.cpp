@@ -16,6 +16,10 @@ void check_cuda_machine() {
   EXPECT_EQ(check("cudaDeviceSynchronize", ::cudaDeviceSynchronize()).text, "");
 }
 
+bool host_functions_share_a_thread() {
+  return true;
+}
+
 std::string missing_cuda_machine() {
   const auto count = count_devices();
   return count ? std::string{} : count.failure().text;

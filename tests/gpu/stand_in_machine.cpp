@@ -20,6 +20,10 @@ void check_cuda_machine() {
   EXPECT_THAT(stand_in::leaks(), ::testing::IsEmpty());
 }
 
+bool host_functions_share_a_thread() {
+  return false;
+}
+
 std::string missing_cuda_machine() {
   return {};
 }

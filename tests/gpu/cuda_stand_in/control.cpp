@@ -169,6 +169,12 @@ void fail_call(std::string_view function, std::uint32_t nth, cudaError_t code,
   m.call_faults.push_back({std::string{function}, nth, code, sticky});
 }
 
+bool has_context(int device) {
+  auto& m = machine::current();
+  const std::lock_guard lock{m.mutex};
+  return m.contexts.count(device) > 0;
+}
+
 void hang(memory_range range) {
   auto& m = machine::current();
   const std::lock_guard lock{m.mutex};

@@ -108,6 +108,7 @@ cudaError_t cudaSetDevice(int device) {
     if (const auto code = check_device(m, device); code != cudaSuccess)
       return code;
     m.me().device = device;
+    m.contexts.insert(device);
     return m.context_of(device);
   });
 }
@@ -176,4 +177,37 @@ cudaError_t cudaDeviceGetPCIBusId(char* pciBusId, int len, int device) {
                   static_cast<unsigned>(bus) & 0xff);
     return cudaSuccess;
   });
+}
+
+namespace kvtide::stand_in {
+namespace {
+
+/// cuDevicePrimaryCtxGetState of the driver.
+int primary_context_state(int device, unsigned int* flags, int* active) {
+  auto& m = machine::current();
+  const std::lock_guard lock{m.mutex};
+  *flags = 0;
+  *active = m.contexts.count(device) > 0 ? 1 : 0;
+  return 0;
+}
+
+} // namespace
+} // namespace kvtide::stand_in
+
+// CUDA Runtime API, driver entry point access: functions of the driver by name.
+cudaError_t cudaGetDriverEntryPointByVersion(
+  const char* symbol, void** funcPtr, unsigned int, unsigned long long,
+  cudaDriverEntryPointQueryResult* driverStatus) {
+  return call(
+    "cudaGetDriverEntryPointByVersion", needs::nothing, [&](machine& m) {
+      if (symbol == nullptr || funcPtr == nullptr)
+        return m.refuse(cudaErrorInvalidValue, "no name, or nowhere to put it");
+      const auto known = std::strcmp(symbol, "cuDevicePrimaryCtxGetState") == 0;
+      *funcPtr
+        = known ? reinterpret_cast<void*>(primary_context_state) : nullptr;
+      if (driverStatus != nullptr)
+        *driverStatus = known ? cudaDriverEntryPointSuccess
+                              : cudaDriverEntryPointSymbolNotFound;
+      return cudaSuccess;
+    });
 }

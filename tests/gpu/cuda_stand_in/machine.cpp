@@ -99,7 +99,10 @@ cudaError_t machine::admit(const char* function, needs what) {
     return wanted.without_devices;
   // CUDA Runtime API, error codes: after an error that leaves the process in an
   // inconsistent state, all further work returns the same error.
-  return what == needs::context ? context_of(state.device) : cudaSuccess;
+  if (what != needs::context)
+    return cudaSuccess;
+  contexts.insert(state.device);
+  return context_of(state.device);
 }
 
 cudaError_t machine::refuse(cudaError_t code, std::string sentence) {

@@ -78,6 +78,9 @@ public:
   /// Per device: why its context is gone, or success.
   std::vector<cudaError_t> lost;
 
+  /// Devices on which this process has a context.
+  std::set<int> contexts;
+
   void lose(int device, cudaError_t code);
 
   [[nodiscard]] cudaError_t context_of(int device) const;

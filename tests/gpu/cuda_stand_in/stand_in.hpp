@@ -87,6 +87,9 @@ void run_all();
 /// @returns operations that were submitted and have not completed.
 std::size_t pending();
 
+/// Whether anything made a context on a device, which costs a real one memory.
+bool has_context(int device);
+
 /// How often a function was called since `start`, whatever came of it; "kernel"
 /// for launches.
 std::uint64_t calls(std::string_view function);
