@@ -390,7 +390,7 @@ TEST_P(copy_engine_contract, CanBeDestroyedWithJobsInFlight) {
   config.latency = 1'000'000;
   make_rig(std::move(config));
   const auto event = rig->begin_compute();
-  rig->submit(held_store(0, 1, 1, event));
+  rig->submit(held_store(0, 0, 1, event));
   for (job_id id = 1; id < 50; ++id)
     rig->submit(id % 2 == 0 ? memory().store(id, id % 8, 2)
                             : memory().load(id, 3, id % 8));
