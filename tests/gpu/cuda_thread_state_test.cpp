@@ -69,7 +69,21 @@ protected:
   }
 };
 
+/// A thread that never used CUDA has device 0. Whoever sets it back makes a
+/// context there, hundreds of megabytes on a GPU that is somebody else's.
+TEST_F(cuda_thread_state, G6NoContextIsMadeOnADeviceThatIsNotUsed) {
+  std::thread{[this] {
+    make([](cuda_engine_config& x) { x.path = copy_path::kernel; });
+    submit(load(1, 1));
+    settle();
+    engine.reset();
+  }}.join();
+  EXPECT_TRUE(stand_in::has_context(1));
+  EXPECT_FALSE(stand_in::has_context(0));
+}
+
 TEST_F(cuda_thread_state, G6EveryCallPutsDeviceAndModeBack) {
+  ASSERT_EQ(::cudaSetDevice(0), cudaSuccess); // In use by this program.
   use_everything();
 }
 
