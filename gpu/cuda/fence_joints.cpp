@@ -29,6 +29,7 @@ cudaEvent_t fence_joints::join(step_id step,
       return nullptr;
   if (check("cudaEventRecord", ::cudaEventRecord(end, where)).code != ec::none)
     return nullptr;
+  made.value().recorded = true;
   handed_out_.push_back({step, std::move(made).value()});
   return end;
 }
@@ -59,12 +60,13 @@ result<fence_joints::joint> fence_joints::make() {
   auto end = make_event();
   if (!end)
     return end.failure();
-  return joint{std::move(where).value(), std::move(end).value()};
+  return joint{std::move(where).value(), std::move(end).value(), false};
 }
 
 result<fence_joints::joint> fence_joints::take() {
   for (auto& x : free_) {
-    const auto status = ::cudaEventQuery(x.end.get());
+    const auto status
+      = x.recorded ? ::cudaEventQuery(x.end.get()) : cudaSuccess;
     ignore(status);
     if (status != cudaSuccess)
       continue;

@@ -36,6 +36,7 @@ private:
   struct joint {
     cuda_stream where;
     cuda_event end;
+    bool recorded = false;
   };
 
   struct handed_out {

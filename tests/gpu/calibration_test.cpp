@@ -108,7 +108,6 @@ TEST_F(cuda_calibration, Mem01WhatFailsIsSaidAndGone) {
 /// A process measures once: a registration that comes again does not stop the
 /// device for it.
 TEST_F(cuda_calibration, AProcessMeasuresOnce) {
-  forget_rates();
   const auto first = rates_of(0, 12, file).value();
   EXPECT_GT(first.bytes_per_second, 0u);
   const auto calls = stand_in::calls("cudaMalloc");
@@ -123,7 +122,6 @@ TEST_F(cuda_calibration, AProcessMeasuresOnce) {
 
 /// An engine that has filled the device is registered all the same.
 TEST_F(cuda_calibration, WithoutMemoryToMeasureItEstimates) {
-  forget_rates();
   stand_in::fail_call("cudaMalloc", 1, cudaErrorMemoryAllocation);
   EXPECT_EQ(rates_of(0, 12, file).value().bytes_per_second,
             estimated_rates.bytes_per_second);
@@ -132,7 +130,6 @@ TEST_F(cuda_calibration, WithoutMemoryToMeasureItEstimates) {
   // Other trouble is trouble.
   stand_in::fail_call("cudaMalloc", 1, cudaErrorUnknown);
   EXPECT_EQ(rates_of(0, 12, file).failure().code, ec::device_failure);
-  forget_rates();
 }
 
 } // namespace

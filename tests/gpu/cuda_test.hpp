@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include "gpu/cuda/calibration.hpp"
 #include "gpu/cuda/compute_events.hpp"
 #include "gpu/cuda/cuda_copy_engine.hpp"
 #include "gpu/cuda/device_buffer.hpp"
@@ -103,6 +104,7 @@ protected:
 
   cuda_test() {
     stand_in::start(manual_machine());
+    forget_rates();
   }
 
   void TearDown() override {
