@@ -35,6 +35,11 @@ result<std::shared_ptr<gpu::pool_registration>> shared_pins::get(int device) {
 
 error cuda_seat::open(const kv_memory& memory,
                       const std::shared_ptr<shared_pins>& shared) {
+  if (memory.streams.empty())
+    // Nothing would tell the copies when compute has ended (S6, G6).
+    return {ec::invalid_argument,
+            "kv_memory::streams is empty: name every stream on which the rank "
+            "computes"};
   if (auto refused = gpu::check_on_device(memory); refused.code != ec::none)
     return refused;
   if (events_) {

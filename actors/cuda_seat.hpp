@@ -42,8 +42,8 @@ public:
   /// Checks the memory against the GPU (G6), and takes the GPU into use.
   /// @param shared set if the host pool is
   /// @returns `ec::unsupported` without such a GPU, `ec::invalid_argument` if
-  ///          the memory is elsewhere or this seat is on another GPU, or
-  ///          `ec::device_failure`
+  ///          the memory is elsewhere, no stream is named (S6) or this seat is
+  ///          on another GPU, or `ec::device_failure`
   [[nodiscard]] error open(const kv_memory& memory,
                            const std::shared_ptr<shared_pins>& shared);
 
