@@ -28,7 +28,8 @@ struct host_memory_options {
 
   /// Gets the memory behind the addresses now (G5), so that a lack is an error
   /// here and not the end of the process while serving. Takes about a quarter
-  /// of a second per GiB.
+  /// of a second per GiB; nothing beside `prefault`, whose threads do it where
+  /// the kernel can (Linux 5.14).
   bool reserve = false;
 
   /// MAP_HUGETLB; other than `off` implies `reserve`.
