@@ -40,8 +40,6 @@ error cuda_seat::open(const kv_memory& memory,
     return {ec::invalid_argument,
             "kv_memory::streams is empty: name every stream on which the rank "
             "computes"};
-  if (auto refused = gpu::check_on_device(memory); refused.code != ec::none)
-    return refused;
   if (events_) {
     if (device_ == memory.device)
       return {};
@@ -65,7 +63,6 @@ error cuda_seat::open(const kv_memory& memory,
   numa_node_ = facts.value().numa_node;
   events_ = std::move(made).value();
   pins_ = std::move(pins).value();
-  shares_pins_ = shared != nullptr;
   return {};
 }
 
@@ -74,9 +71,10 @@ gpu::host_pool_config cuda_seat::pool_config(const cuda_options& opts,
   return gpu::pool_config_of(opts, host_bytes, numa_node_, pins_);
 }
 
-result<std::unique_ptr<gpu::copy_engine>>
-cuda_seat::make_engine(const cuda_options& opts, gpu::wake_function wake,
-                       std::shared_ptr<gpu::host_pool_memory> pool) const {
+result<std::unique_ptr<gpu::copy_engine>> cuda_seat::make_engine(
+  const cuda_options& opts, gpu::wake_function wake,
+  std::shared_ptr<gpu::host_pool_memory> pool,
+  std::function<gpu::copy_fault(job_id, job_kind)> fault) const {
   auto out = gpu::engine_config_of(opts);
   out.wake = std::move(wake);
   out.device = device_;
@@ -84,6 +82,7 @@ cuda_seat::make_engine(const cuda_options& opts, gpu::wake_function wake,
   if (pool->status().pinned)
     out.pool = pins_;
   out.keep = std::move(pool);
+  out.fault = std::move(fault);
   return gpu::make_cuda_copy_engine(std::move(out));
 }
 
@@ -107,13 +106,6 @@ cuda_seat::calls(const std::vector<std::uint64_t>& streams) const {
     return events->check_not_capturing(streams);
   };
   return out;
-}
-
-void cuda_seat::abandon() {
-  if (events_)
-    events_->abandon();
-  if (pins_ && !shares_pins_)
-    pins_->abandon();
 }
 
 } // namespace kvtide

@@ -8,11 +8,13 @@
 
 #include "actors/compute_side.hpp"
 #include "gpu/copy_engine.hpp"
+#include "gpu/copy_fault.hpp"
 #include "gpu/cuda/compute_events.hpp"
 #include "gpu/cuda/pool_registration.hpp"
 #include "gpu/host_pool_memory.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -39,11 +41,12 @@ private:
 /// device alone.
 class cuda_seat {
 public:
-  /// Checks the memory against the GPU (G6), and takes the GPU into use.
+  /// Takes the GPU of the memory into use. Whether the memory is that GPU's is
+  /// for `gpu::open_kv` to say.
   /// @param shared set if the host pool is
   /// @returns `ec::unsupported` without such a GPU, `ec::invalid_argument` if
-  ///          the memory is elsewhere, no stream is named (S6) or this seat is
-  ///          on another GPU, or `ec::device_failure`
+  ///          no stream is named (S6) or this seat is on another GPU, or
+  ///          `ec::device_failure`
   [[nodiscard]] error open(const kv_memory& memory,
                            const std::shared_ptr<shared_pins>& shared);
 
@@ -56,9 +59,11 @@ public:
   /// @param wake see `gpu::cuda_engine_config::wake`
   /// @param pool the one that `pool_config` led to; kept while a copy may touch
   ///             it
+  /// @param fault see `gpu::cuda_engine_config::fault`
   [[nodiscard]] result<std::unique_ptr<gpu::copy_engine>>
   make_engine(const cuda_options& opts, gpu::wake_function wake,
-              std::shared_ptr<gpu::host_pool_memory> pool) const;
+              std::shared_ptr<gpu::host_pool_memory> pool,
+              std::function<gpu::copy_fault(job_id, job_kind)> fault) const;
 
   /// @pre `open` has succeeded
   /// @param streams those of the registered memory
@@ -70,17 +75,12 @@ public:
     return name_;
   }
 
-  /// Leaks what the GPU gave out: its context is gone (G7). A shared pool stays
-  /// pinned for the other ranks.
-  void abandon();
-
 private:
   int device_ = 0;
   std::string name_;
   std::optional<int> numa_node_;
   std::shared_ptr<gpu::compute_events> events_;
   std::shared_ptr<gpu::pool_registration> pins_;
-  bool shares_pins_ = false;
 };
 
 } // namespace kvtide

@@ -35,15 +35,6 @@ error check_options(const copier_options& opts) {
   return fault_of(opts.cuda);
 }
 
-/// What the log should say of a pool.
-std::vector<std::string> notes_of(host_pool_status status) {
-  auto out = std::vector{to_string(status)};
-  for (auto* notes : {&status.memory.notes, &status.notes})
-    for (auto& note : *notes)
-      out.push_back(std::move(note));
-  return out;
-}
-
 copy_report report_of(completion ended) {
   auto out = copy_report{};
   out.job = ended.job;
@@ -85,28 +76,13 @@ struct copier::impl {
   std::unique_ptr<copy_engine> engine;
 
   bool unregistering = false;
+  /// Of an engine that has ended.
   error lost;
   /// Reused by `poll`.
   std::vector<completion> done;
 
-  impl() = default;
-
-  ~impl() {
-    note_loss();
-    engine.reset();
-    if (lost.code != ec::none && !on_host()) { // G7
-      pins->abandon();
-      cuda_events->abandon();
-    }
-  }
-
   [[nodiscard]] bool on_host() const {
     return opts.device == host_device;
-  }
-
-  void note_loss() {
-    if (engine && lost.code == ec::none)
-      lost = engine->lost();
   }
 
   [[nodiscard]] error find_device() {
@@ -286,7 +262,7 @@ copier_news copier::poll() {
     out.jobs.push_back(report_of(std::move(ended)));
   my.done.clear();
   if (my.unregistering && my.engine->in_flight() == 0) {
-    my.note_loss();
+    my.lost = my.engine->lost();
     my.unregistering = false;
     my.engine.reset();
     my.registration.reset();
@@ -304,9 +280,7 @@ std::size_t copier::in_flight() const {
 }
 
 error copier::lost() const {
-  if (impl_->lost.code != ec::none || !impl_->engine)
-    return impl_->lost;
-  return impl_->engine->lost();
+  return impl_->engine ? impl_->engine->lost() : impl_->lost;
 }
 
 } // namespace kvtide::gpu

@@ -6,6 +6,7 @@
 #include "kvtide/gpu.hpp"
 
 #include "actors/cuda_seat.hpp"
+#include "gpu/kv_registration.hpp"
 #include "tests/gpu/cuda_stand_in/stand_in.hpp"
 
 #include <gmock/gmock.h>
@@ -15,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace kvtide {
 namespace {
@@ -70,6 +72,36 @@ TEST_F(cuda_seat_test, S6RefusesMemoryWithoutStreams) {
   EXPECT_EQ(refused.code, ec::invalid_argument);
   EXPECT_THAT(refused.text, HasSubstr("kv_memory::streams is empty"));
   EXPECT_EQ(uut.open(memory, nullptr).text, "");
+}
+
+TEST_F(cuda_seat_test, HandsFaultsToItsEngine) {
+  ASSERT_EQ(uut.open(memory, nullptr).text, "");
+  auto opts = cuda_options{};
+  opts.kernel_below = 0; // Measures nothing.
+  opts.slice_bytes = bytes;
+  auto wanted = gpu::registration_config{};
+  wanted.domain = gpu::memory_domain::any;
+  wanted.pool = uut.pool_config(opts, bytes);
+  const auto pool = std::make_shared<gpu::host_pool_memory>();
+  const auto opened = gpu::open_kv(memory, wanted, *pool);
+  ASSERT_TRUE(opened) << opened.failure().text;
+  auto made = uut.make_engine(
+    opts, [] {}, pool,
+    [](job_id, job_kind) { return gpu::copy_fault{gpu::fault_kind::fail}; });
+  ASSERT_TRUE(made) << made.failure().text;
+  auto& engine = *made.value();
+  auto row = job_row{};
+  row.blocks = {0};
+  auto what = job{};
+  what.rows = std::vector{row};
+  auto copies = gpu::make_copies(what, opened.value());
+  ASSERT_TRUE(copies) << copies.failure().text;
+  ASSERT_EQ(engine.submit(std::move(copies).value()), ec::none);
+  auto done = std::vector<gpu::completion>{};
+  auto fences = std::vector<step_id>{};
+  while (done.empty())
+    engine.poll(done, fences);
+  EXPECT_THAT(done[0].text, HasSubstr("injected"));
 }
 
 } // namespace
