@@ -197,11 +197,12 @@ error device_state::open(const kv_memory& memory) {
   // Kept only if the memory is that GPU's.
   auto seat = cuda;
   if (on_gpu) {
-    auto refused = seat.open(memory, replica ? config.pins : nullptr);
-    if (refused.code != ec::none)
-      return refused;
+    auto found = seat_for(memory, cuda, replica ? config.pins : nullptr);
+    if (!found)
+      return found.failure();
+    seat = std::move(found).value();
     wanted.domain = gpu::memory_domain::any;
-    wanted.pool = seat.pool_config(config.cuda, config.host_bytes);
+    wanted.pool = seat->pool_config(config.cuda, config.host_bytes);
   }
   auto opened = gpu::open_kv(memory, wanted, *chosen);
   if (!opened)
@@ -216,7 +217,7 @@ error device_state::open(const kv_memory& memory) {
   engine = std::move(made).value();
   alive = self;
   if (on_gpu && config.compute)
-    config.compute->open(cuda.calls(memory.streams));
+    config.compute->open(calls_of(*cuda, memory.streams));
   if (now > 0)
     engine->advance(now);
   return {};
@@ -236,7 +237,8 @@ result<std::unique_ptr<gpu::copy_engine>> device_state::make_engine(
   if (config.engine)
     return config.engine(std::move(wake));
   if (config.kind == device_kind::cuda)
-    return cuda.make_engine(config.cuda, std::move(wake), memory, config.fault);
+    return cuda->make_engine(config.cuda, std::move(wake), memory,
+                             config.fault);
   gpu::host_engine_config out;
   out.wake = std::move(wake);
   out.latency = config.latency.count();
@@ -259,7 +261,7 @@ std::vector<std::string> device_state::take_notes() {
   if (config.kind != device_kind::cuda)
     return out;
   out = gpu::notes_of(pool_memory->status());
-  out.insert(out.begin(), cuda.name());
+  out.insert(out.begin(), cuda->name());
   for (const auto& note : out)
     log().info("rank {}: {}", config.rank, note);
   return out;

@@ -193,8 +193,8 @@ struct device_state {
   /// `own_pool` or the shared one, as the first registration that succeeded
   /// chose: the scheduler's book says what lies in it.
   std::shared_ptr<gpu::host_pool_memory> pool_memory;
-  /// `device_kind::cuda` only.
-  cuda_seat cuda;
+  /// `device_kind::cuda` only, from the first registration on.
+  std::optional<gpu::cuda_seat> cuda;
   /// Set while memory is registered.
   std::optional<gpu::kv_registration> registration;
   /// Declared after the memory that its threads touch.

@@ -2,11 +2,9 @@
 
 #include "kvtide/gpu.hpp"
 
-#include "gpu/cuda/compute_events.hpp"
-#include "gpu/cuda/cuda_copy_engine.hpp"
 #include "gpu/cuda/devices.hpp"
-#include "gpu/cuda/pool_registration.hpp"
 #include "gpu/cuda_choices.hpp"
+#include "gpu/cuda_seat.hpp"
 #include "gpu/host_copy_engine.hpp"
 #include "gpu/host_event.hpp"
 #include "gpu/host_pool_memory.hpp"
@@ -65,9 +63,7 @@ struct copier::impl {
   std::shared_ptr<host_event_table> host_events;
 
   /// A GPU.
-  std::shared_ptr<compute_events> cuda_events;
-  std::shared_ptr<pool_registration> pins;
-  std::optional<int> numa_node;
+  std::optional<cuda_seat> seat;
 
   /// Outlives the copier if copies might still touch it (G7).
   std::shared_ptr<host_pool_memory> pool = std::make_shared<host_pool_memory>();
@@ -90,18 +86,10 @@ struct copier::impl {
       host_events = std::make_shared<host_event_table>();
       return {};
     }
-    auto facts = facts_of(opts.device);
-    if (!facts)
-      return facts.failure();
-    auto events = compute_events::make(opts.device);
-    if (!events)
-      return events.failure();
-    auto made = pool_registration::make(opts.device);
+    auto made = cuda_seat::make(opts.device);
     if (!made)
       return made.failure();
-    numa_node = facts.value().numa_node;
-    cuda_events = std::move(events).value();
-    pins = std::move(made).value();
+    seat.emplace(std::move(made).value());
     return {};
   }
 
@@ -114,7 +102,7 @@ struct copier::impl {
       return out;
     }
     out.domain = memory_domain::any;
-    out.pool = pool_config_of(opts.cuda, opts.host_bytes, numa_node, pins);
+    out.pool = seat->pool_config(opts.cuda, opts.host_bytes);
     return out;
   }
 
@@ -127,14 +115,7 @@ struct copier::impl {
       config.events = host_events;
       return make_host_copy_engine(std::move(config));
     }
-    auto config = engine_config_of(opts.cuda);
-    config.wake = std::move(wake);
-    config.device = opts.device;
-    config.events = cuda_events;
-    if (pool->status().pinned)
-      config.pool = pins;
-    config.keep = pool;
-    return make_cuda_copy_engine(std::move(config));
+    return seat->make_engine(opts.cuda, std::move(wake), pool);
   }
 };
 
@@ -201,7 +182,7 @@ error copier::unregister_kv() {
 
 result<std::uint64_t> copier::record(std::uint64_t stream) {
   if (!impl_->on_host())
-    return impl_->cuda_events->record(stream);
+    return impl_->seat->events()->record(stream);
   auto made = impl_->host_events->create();
   if (made)
     impl_->host_events->complete(made.value());

@@ -40,14 +40,12 @@ protected:
   }
 
   void TearDown() override {
-    uut = {};
     stream_.reset();
     tensor_.reset();
     EXPECT_THAT(stand_in::refusals(), IsEmpty());
     EXPECT_THAT(stand_in::leaks(), IsEmpty());
   }
 
-  cuda_seat uut;
   kv_memory memory;
 
 private:
@@ -56,8 +54,9 @@ private:
 };
 
 TEST_F(cuda_seat_test, S6RecordsAnEventOfEachRegisteredStream) {
-  ASSERT_EQ(uut.open(memory, nullptr).text, "");
-  const auto calls = uut.calls(memory.streams);
+  const auto uut = seat_for(memory, {}, nullptr);
+  ASSERT_TRUE(uut) << uut.failure().text;
+  const auto calls = calls_of(uut.value(), memory.streams);
   const auto made = calls.record_all();
   ASSERT_TRUE(made) << made.failure().text;
   EXPECT_THAT(made.value(), SizeIs(1));
@@ -66,26 +65,45 @@ TEST_F(cuda_seat_test, S6RecordsAnEventOfEachRegisteredStream) {
 /// Without one a step would end with no event, and its stores would overtake
 /// its compute.
 TEST_F(cuda_seat_test, S6RefusesMemoryWithoutStreams) {
-  auto none = memory;
-  none.streams.clear();
-  const auto refused = uut.open(none, nullptr);
-  EXPECT_EQ(refused.code, ec::invalid_argument);
-  EXPECT_THAT(refused.text, HasSubstr("kv_memory::streams is empty"));
-  EXPECT_EQ(uut.open(memory, nullptr).text, "");
+  memory.streams.clear();
+  const auto refused = seat_for(memory, {}, nullptr);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.failure().code, ec::invalid_argument);
+  EXPECT_THAT(refused.failure().text, HasSubstr("kv_memory::streams is empty"));
+}
+
+/// Handles of steps before a registration name nothing that comes later.
+TEST_F(cuda_seat_test, G2KeepsTheEventsOfAnEarlierRegistration) {
+  const auto before = seat_for(memory, {}, nullptr);
+  ASSERT_TRUE(before) << before.failure().text;
+  const auto after = seat_for(memory, before.value(), nullptr);
+  ASSERT_TRUE(after) << after.failure().text;
+  EXPECT_EQ(after.value().events(), before.value().events());
+}
+
+TEST_F(cuda_seat_test, StaysOnItsGpu) {
+  const auto before = seat_for(memory, {}, nullptr);
+  ASSERT_TRUE(before) << before.failure().text;
+  memory.device = 1;
+  const auto refused = seat_for(memory, before.value(), nullptr);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.failure().code, ec::invalid_argument);
+  EXPECT_THAT(refused.failure().text, HasSubstr("was 0 before and is now 1"));
 }
 
 TEST_F(cuda_seat_test, HandsFaultsToItsEngine) {
-  ASSERT_EQ(uut.open(memory, nullptr).text, "");
+  const auto uut = seat_for(memory, {}, nullptr);
+  ASSERT_TRUE(uut) << uut.failure().text;
   auto opts = cuda_options{};
   opts.kernel_below = 0; // Measures nothing.
   opts.slice_bytes = bytes;
   auto wanted = gpu::registration_config{};
   wanted.domain = gpu::memory_domain::any;
-  wanted.pool = uut.pool_config(opts, bytes);
+  wanted.pool = uut.value().pool_config(opts, bytes);
   const auto pool = std::make_shared<gpu::host_pool_memory>();
   const auto opened = gpu::open_kv(memory, wanted, *pool);
   ASSERT_TRUE(opened) << opened.failure().text;
-  auto made = uut.make_engine(
+  auto made = uut.value().make_engine(
     opts, [] {}, pool,
     [](job_id, job_kind) { return gpu::copy_fault{gpu::fault_kind::fail}; });
   ASSERT_TRUE(made) << made.failure().text;
