@@ -20,21 +20,6 @@
 
 namespace kvtide {
 
-namespace {
-
-/// Slots that a job touches, each once.
-std::vector<slot_id> slots_of(const job& what) {
-  std::vector<slot_id> result;
-  result.reserve(what.rows.size());
-  for (const auto& row : what.rows)
-    result.push_back(row.slot);
-  std::sort(result.begin(), result.end());
-  result.erase(std::unique(result.begin(), result.end()), result.end());
-  return result;
-}
-
-} // namespace
-
 device_state::~device_state() {
   if (config.compute)
     config.compute->close();
@@ -47,8 +32,8 @@ void device_state::register_memory(const msg::register_memory& req) {
   auto answer = msg::memory_registered{};
   answer.reason = open(req.memory);
   if (answer.reason.code == ec::none) {
-    answer.slots = pool.slots;
-    answer.slot_bytes = geometry->slot_bytes();
+    answer.slots = registration->pool.slots;
+    answer.slot_bytes = registration->geometry.slot_bytes();
     answer.notes = take_notes();
   }
   self->send(worker, std::move(answer));
@@ -111,20 +96,12 @@ void device_state::handle(const msg::device_tick& req) {
 }
 
 void device_state::start(const job& what, const msg::submit_jobs& req) {
-  if (!geometry || unregistering)
+  if (!registration || unregistering)
     return fail(what.id, "no KV memory is registered");
-  auto copy = gpu::copy_job{};
-  copy.id = what.id;
-  copy.kind = what.kind;
-  for (std::size_t i = 0; i < what.rows.size(); ++i) {
-    const auto& row = what.rows[i];
-    auto refused = geometry->append_fragments(
-      what.kind, row, static_cast<std::uint32_t>(i), row.key.group, pool,
-      copy.fragments);
-    if (refused.code != ec::none)
-      return fail(what.id, std::move(refused.text));
-  }
-  copy.slots = slots_of(what);
+  auto made = gpu::make_copies(what, *registration);
+  if (!made)
+    return fail(what.id, made.failure().text);
+  auto copy = std::move(made).value();
   copy.after = req.after;
   copy.after_events.reserve(req.events.size());
   for (const auto handle : req.events)
@@ -164,7 +141,6 @@ void device_state::announce() {
 void device_state::lose(const error& why) {
   const auto text
     = "rank " + std::to_string(config.rank) + " has lost its GPU: " + why.text;
-  cuda.abandon();
   if (config.compute)
     config.compute->lose({ec::device_failure, text});
   self->quit(caf::make_error(caf::sec::runtime_error, text));
@@ -184,8 +160,8 @@ void device_state::settle() {
     return;
   if (unregistering && (!engine || engine->in_flight() == 0)) {
     unregistering = false;
-    geometry.reset();
     engine.reset();
+    registration.reset();
     alive = nullptr;
     if (config.compute)
       config.compute->close();
@@ -199,15 +175,9 @@ void device_state::settle() {
 }
 
 error device_state::open(const kv_memory& memory) {
-  if (geometry)
+  if (registration)
     return {ec::out_of_order,
             "memory is registered already: call unregister_kv first"};
-  const auto on_gpu = config.kind == device_kind::cuda;
-  auto shape = gpu::make_geometry(
-    memory, config.groups, config.blocks_per_chunk,
-    on_gpu ? gpu::memory_domain::any : gpu::memory_domain::host_only);
-  if (!shape)
-    return shape.failure();
   // Only replicas may share: other ranks' chunks have the same slots and other
   // bytes.
   const auto replica = memory.writers > 1 && config.shared_pool != nullptr;
@@ -219,27 +189,35 @@ error device_state::open(const kv_memory& memory) {
               + std::to_string(memory.writers)
               + ", which is another host pool: register as before, or start a "
                 "new runtime"};
-  gpu::host_pool_config wanted;
-  wanted.host_bytes = config.host_bytes;
+  auto wanted = gpu::registration_config{};
+  wanted.groups = config.groups;
+  wanted.blocks_per_chunk = config.blocks_per_chunk;
+  wanted.pool.host_bytes = config.host_bytes;
+  const auto on_gpu = config.kind == device_kind::cuda;
+  // Kept only if the memory is that GPU's.
+  auto seat = cuda;
   if (on_gpu) {
-    auto refused = cuda.open(memory, replica ? config.pins : nullptr);
-    if (refused.code != ec::none)
-      return refused;
-    wanted = cuda.pool_config(config.cuda, config.host_bytes);
+    auto found = seat_for(memory, cuda, replica ? config.pins : nullptr);
+    if (!found)
+      return found.failure();
+    seat = std::move(found).value();
+    wanted.domain = gpu::memory_domain::any;
+    wanted.pool = seat->pool_config(config.cuda, config.host_bytes);
   }
-  auto opened = chosen->open(shape.value(), memory, wanted);
+  auto opened = gpu::open_kv(memory, wanted, *chosen);
   if (!opened)
     return opened.failure();
+  // Who registers the pool pins it for good.
+  cuda = std::move(seat);
   auto made = make_engine(chosen);
   if (!made)
     return made.failure();
   pool_memory = chosen;
-  geometry.emplace(std::move(shape).value());
-  pool = opened.value();
+  registration.emplace(std::move(opened).value());
   engine = std::move(made).value();
   alive = self;
   if (on_gpu && config.compute)
-    config.compute->open(cuda.calls(memory.streams));
+    config.compute->open(calls_of(*cuda, memory.streams));
   if (now > 0)
     engine->advance(now);
   return {};
@@ -259,7 +237,8 @@ result<std::unique_ptr<gpu::copy_engine>> device_state::make_engine(
   if (config.engine)
     return config.engine(std::move(wake));
   if (config.kind == device_kind::cuda)
-    return cuda.make_engine(config.cuda, std::move(wake), memory);
+    return cuda->make_engine(config.cuda, std::move(wake), memory,
+                             config.fault);
   gpu::host_engine_config out;
   out.wake = std::move(wake);
   out.latency = config.latency.count();
@@ -281,11 +260,8 @@ std::vector<std::string> device_state::take_notes() {
   auto out = std::vector<std::string>{};
   if (config.kind != device_kind::cuda)
     return out;
-  const auto status = pool_memory->status();
-  out.push_back(cuda.name());
-  out.push_back(gpu::to_string(status));
-  out.insert(out.end(), status.memory.notes.begin(), status.memory.notes.end());
-  out.insert(out.end(), status.notes.begin(), status.notes.end());
+  out = gpu::notes_of(pool_memory->status());
+  out.insert(out.begin(), cuda->name());
   for (const auto& note : out)
     log().info("rank {}: {}", config.rank, note);
   return out;

@@ -10,10 +10,10 @@
 #include "core/device_check.hpp"
 #include "core/order_log.hpp"
 #include "gpu/copy_engine.hpp"
-#include "gpu/geometry.hpp"
 #include "gpu/host_copy_engine.hpp"
 #include "gpu/host_event.hpp"
 #include "gpu/host_pool_memory.hpp"
+#include "gpu/kv_registration.hpp"
 #include "messages/device.hpp"
 #include "messages/gpu_worker.hpp"
 
@@ -193,11 +193,10 @@ struct device_state {
   /// `own_pool` or the shared one, as the first registration that succeeded
   /// chose: the scheduler's book says what lies in it.
   std::shared_ptr<gpu::host_pool_memory> pool_memory;
-  gpu::slot_pool pool;
-  /// `device_kind::cuda` only.
-  cuda_seat cuda;
+  /// `device_kind::cuda` only, from the first registration on.
+  std::optional<gpu::cuda_seat> cuda;
   /// Set while memory is registered.
-  std::optional<gpu::geometry> geometry;
+  std::optional<gpu::kv_registration> registration;
   /// Declared after the memory that its threads touch.
   std::unique_ptr<gpu::copy_engine> engine;
 

@@ -2,11 +2,9 @@
 
 #include "kvtide/gpu.hpp"
 
-#include "gpu/cuda/compute_events.hpp"
-#include "gpu/cuda/cuda_copy_engine.hpp"
 #include "gpu/cuda/devices.hpp"
-#include "gpu/cuda/pool_registration.hpp"
 #include "gpu/cuda_choices.hpp"
+#include "gpu/cuda_seat.hpp"
 #include "gpu/host_copy_engine.hpp"
 #include "gpu/host_event.hpp"
 #include "gpu/host_pool_memory.hpp"
@@ -33,15 +31,6 @@ error check_options(const copier_options& opts) {
   if (opts.host_threads == 0)
     return wrong("copier_options::host_threads must be at least 1");
   return fault_of(opts.cuda);
-}
-
-/// What the log should say of a pool.
-std::vector<std::string> notes_of(host_pool_status status) {
-  auto out = std::vector{to_string(status)};
-  for (auto* notes : {&status.memory.notes, &status.notes})
-    for (auto& note : *notes)
-      out.push_back(std::move(note));
-  return out;
 }
 
 copy_report report_of(completion ended) {
@@ -74,9 +63,7 @@ struct copier::impl {
   std::shared_ptr<host_event_table> host_events;
 
   /// A GPU.
-  std::shared_ptr<compute_events> cuda_events;
-  std::shared_ptr<pool_registration> pins;
-  std::optional<int> numa_node;
+  std::optional<cuda_seat> seat;
 
   /// Outlives the copier if copies might still touch it (G7).
   std::shared_ptr<host_pool_memory> pool = std::make_shared<host_pool_memory>();
@@ -85,28 +72,13 @@ struct copier::impl {
   std::unique_ptr<copy_engine> engine;
 
   bool unregistering = false;
+  /// Of an engine that has ended.
   error lost;
   /// Reused by `poll`.
   std::vector<completion> done;
 
-  impl() = default;
-
-  ~impl() {
-    note_loss();
-    engine.reset();
-    if (lost.code != ec::none && !on_host()) { // G7
-      pins->abandon();
-      cuda_events->abandon();
-    }
-  }
-
   [[nodiscard]] bool on_host() const {
     return opts.device == host_device;
-  }
-
-  void note_loss() {
-    if (engine && lost.code == ec::none)
-      lost = engine->lost();
   }
 
   [[nodiscard]] error find_device() {
@@ -114,18 +86,10 @@ struct copier::impl {
       host_events = std::make_shared<host_event_table>();
       return {};
     }
-    auto facts = facts_of(opts.device);
-    if (!facts)
-      return facts.failure();
-    auto events = compute_events::make(opts.device);
-    if (!events)
-      return events.failure();
-    auto made = pool_registration::make(opts.device);
+    auto made = cuda_seat::make(opts.device);
     if (!made)
       return made.failure();
-    numa_node = facts.value().numa_node;
-    cuda_events = std::move(events).value();
-    pins = std::move(made).value();
+    seat.emplace(std::move(made).value());
     return {};
   }
 
@@ -138,7 +102,7 @@ struct copier::impl {
       return out;
     }
     out.domain = memory_domain::any;
-    out.pool = pool_config_of(opts.cuda, opts.host_bytes, numa_node, pins);
+    out.pool = seat->pool_config(opts.cuda, opts.host_bytes);
     return out;
   }
 
@@ -151,14 +115,7 @@ struct copier::impl {
       config.events = host_events;
       return make_host_copy_engine(std::move(config));
     }
-    auto config = engine_config_of(opts.cuda);
-    config.wake = std::move(wake);
-    config.device = opts.device;
-    config.events = cuda_events;
-    if (pool->status().pinned)
-      config.pool = pins;
-    config.keep = pool;
-    return make_cuda_copy_engine(std::move(config));
+    return seat->make_engine(opts.cuda, std::move(wake), pool);
   }
 };
 
@@ -225,7 +182,7 @@ error copier::unregister_kv() {
 
 result<std::uint64_t> copier::record(std::uint64_t stream) {
   if (!impl_->on_host())
-    return impl_->cuda_events->record(stream);
+    return impl_->seat->events()->record(stream);
   auto made = impl_->host_events->create();
   if (made)
     impl_->host_events->complete(made.value());
@@ -286,7 +243,7 @@ copier_news copier::poll() {
     out.jobs.push_back(report_of(std::move(ended)));
   my.done.clear();
   if (my.unregistering && my.engine->in_flight() == 0) {
-    my.note_loss();
+    my.lost = my.engine->lost();
     my.unregistering = false;
     my.engine.reset();
     my.registration.reset();
@@ -304,9 +261,7 @@ std::size_t copier::in_flight() const {
 }
 
 error copier::lost() const {
-  if (impl_->lost.code != ec::none || !impl_->engine)
-    return impl_->lost;
-  return impl_->engine->lost();
+  return impl_->engine ? impl_->engine->lost() : impl_->lost;
 }
 
 } // namespace kvtide::gpu

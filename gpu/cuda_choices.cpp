@@ -13,18 +13,6 @@ constexpr std::uint32_t most_kernel_blocks = 1'024;
 constexpr std::uint32_t most_streams = 16;
 constexpr std::uint32_t most_prefault_threads = 256;
 
-gpu::huge_page_use pages_of(kvtide::huge_page_use pages) {
-  switch (pages) {
-    case kvtide::huge_page_use::off:
-      break;
-    case kvtide::huge_page_use::if_available:
-      return gpu::huge_page_use::if_available;
-    case kvtide::huge_page_use::required:
-      return gpu::huge_page_use::required;
-  }
-  return gpu::huge_page_use::off;
-}
-
 } // namespace
 
 error fault_of(const cuda_options& opts) {
@@ -73,7 +61,7 @@ host_pool_config pool_config_of(const cuda_options& opts,
   out.memory.reserve = true;
   out.memory.prefault = true;
   out.memory.prefault_threads = opts.prefault_threads;
-  out.memory.huge_pages = pages_of(opts.huge_pages);
+  out.memory.huge_pages = opts.huge_pages;
   if (opts.numa_binding)
     out.memory.numa_node = numa_node;
   out.registrar = std::move(pins);

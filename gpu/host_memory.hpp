@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include "kvtide/cuda_options.hpp"
 #include "kvtide/result.hpp"
 
 #include "gpu/numa_node.hpp"
@@ -13,16 +14,6 @@
 #include <vector>
 
 namespace kvtide::gpu {
-
-/// Whether memory lies in huge pages (MAP_HUGETLB), which have to be set aside
-/// by the machine's administrator.
-enum class huge_page_use : std::uint8_t {
-  off,
-  /// Ordinary pages and a note if there are too few.
-  if_available,
-  /// An error if there are too few.
-  required,
-};
 
 /// How host memory is asked for. The defaults cost next to nothing at start;
 /// memory that a device copies by itself wants `reserve` and `prefault`.
@@ -37,10 +28,11 @@ struct host_memory_options {
 
   /// Gets the memory behind the addresses now (G5), so that a lack is an error
   /// here and not the end of the process while serving. Takes about a quarter
-  /// of a second per GiB.
+  /// of a second per GiB; nothing beside `prefault`, whose threads do it where
+  /// the kernel can (Linux 5.14).
   bool reserve = false;
 
-  /// Other than `off` implies `reserve`.
+  /// MAP_HUGETLB; other than `off` implies `reserve`.
   huge_page_use huge_pages = huge_page_use::off;
 
   /// The node that pages shall come from, on machines that have several.

@@ -80,6 +80,13 @@ std::string to_string(const host_pool_status& status) {
   return out;
 }
 
+std::vector<std::string> notes_of(const host_pool_status& status) {
+  auto out = std::vector{to_string(status)};
+  for (const auto* notes : {&status.memory.notes, &status.notes})
+    out.insert(out.end(), notes->begin(), notes->end());
+  return out;
+}
+
 host_pool_memory::~host_pool_memory() {
   if (registrar_)
     unregister(*registrar_, status_.pieces, status_.pieces.count());

@@ -65,6 +65,9 @@ struct host_pool_status {
 /// One line: size, slots, pages, node and pieces. Notes are left out.
 [[nodiscard]] std::string to_string(const host_pool_status& status);
 
+/// What the log should say of a pool: that line, then all notes.
+[[nodiscard]] std::vector<std::string> notes_of(const host_pool_status& status);
+
 /// The memory of one host pool. Ranks of one process that hold replicas share
 /// one; it then outlives each of them. The lock is taken at registration only,
 /// by actors that may run at the same time.

@@ -163,10 +163,11 @@ page_mapping map_file(std::uint64_t bytes, unsigned flags, std::uint64_t page,
   } else {
     made.data = static_cast<std::byte*>(raw);
     prepare(made.data, made.bytes, page, opts, facts);
-    // Huge pages were set aside when they were mapped. Only the limit of a
-    // control group can still refuse them, which faulting them in says as well
-    // and in parallel: the kernel clears them when they are reserved.
-    const auto later = flags != 0 && opts.prefault && faults_return_errors();
+    // Where faulting the pages in returns errors it reserves them as well, and
+    // in parallel: clearing them is what takes the time. Whoever asks for
+    // ordinary pages has asked before whether they are there; huge ones were
+    // set aside when they were mapped.
+    const auto later = opts.prefault && faults_return_errors();
     if (const auto code = later ? 0 : reserve(file, made.bytes); code != 0)
       made.failure = refused_call("fallocate", code);
     else

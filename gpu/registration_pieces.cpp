@@ -49,24 +49,4 @@ registration_pieces::operator[](std::uint64_t index) const noexcept {
   return {base_ + first, std::min(piece_bytes_, bytes_ - first)};
 }
 
-std::optional<std::uint64_t>
-registration_pieces::piece_of(const std::byte* address) const noexcept {
-  // As numbers: the address may be of other memory. One below the pool wraps
-  // around to a large offset.
-  const auto offset = reinterpret_cast<std::uintptr_t>(address)
-                    - reinterpret_cast<std::uintptr_t>(base_);
-  if (offset >= bytes_)
-    return {};
-  return offset / piece_bytes_;
-}
-
-std::uint64_t
-registration_pieces::bytes_from(const std::byte* address) const noexcept {
-  const auto index = piece_of(address);
-  if (!index)
-    return 0;
-  const auto [first, bytes] = (*this)[*index];
-  return bytes - static_cast<std::uint64_t>(address - first);
-}
-
 } // namespace kvtide::gpu

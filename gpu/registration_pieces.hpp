@@ -8,7 +8,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 
 namespace kvtide::gpu {
 
@@ -17,7 +16,8 @@ namespace kvtide::gpu {
 ///
 /// A fragment never leaves its slot (`geometry::append_fragments` refuses it)
 /// and a slot never leaves its piece, so a copy of one fragment has one
-/// registration. Whatever joins fragments of several slots has to ask here.
+/// registration. Whatever joins fragments of several slots has to ask for it
+/// (`pool_registration::device_address`).
 ///
 /// Immutable; safe to read from any thread.
 class registration_pieces {
@@ -51,21 +51,6 @@ public:
 
   /// @pre `index < count()`
   [[nodiscard]] piece operator[](std::uint64_t index) const noexcept;
-
-  /// The piece that an address belongs to, if any.
-  [[nodiscard]] std::optional<std::uint64_t>
-  piece_of(const std::byte* address) const noexcept;
-
-  /// True if `[first, first + bytes)` lies in one piece.
-  [[nodiscard]] bool in_one_piece(const std::byte* first,
-                                  std::uint64_t bytes) const noexcept {
-    return bytes <= bytes_from(first);
-  }
-
-  /// Bytes from an address up to the end of its piece, which is as much as one
-  /// copy may touch; zero outside of all.
-  [[nodiscard]] std::uint64_t
-  bytes_from(const std::byte* address) const noexcept;
 
 private:
   std::byte* base_ = nullptr;

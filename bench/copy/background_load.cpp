@@ -113,7 +113,8 @@ result<double> copy_paced(engine_owner& engine, const batch& what,
         return failed;
       continue;
     }
-    const auto time = std::clamp(ahead, 10e-6, 1e-3);
+    // Behind its pace it waits for a job to end, which wakes it.
+    const auto time = ahead > 0 ? std::clamp(ahead, 10e-6, 1e-3) : 1e-3;
     if (auto failed
         = wait(std::chrono::nanoseconds{static_cast<std::int64_t>(time * 1e9)});
         failed.code != ec::none)

@@ -209,7 +209,8 @@ struct fence {
     /// With `device_kind::cuda` it is a `cudaEvent_t`, recorded already. Tell
     /// every compute stream to wait for it before `end_step` of this step: a
     /// later step, whose `begin_step` is answered only after that, may use the
-    /// event again (G2).
+    /// event again, and it is gone once `kv_unregistered` came (G2). Streams
+    /// that were told before do wait.
     event,
   };
 

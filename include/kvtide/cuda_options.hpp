@@ -32,8 +32,10 @@ struct cuda_options {
   /// Without value: measured at the first registration.
   std::optional<std::uint64_t> kernel_below;
 
-  /// Thread blocks of the kernel, 1 to 1,024: no more multiprocessors than that
-  /// are taken from compute.
+  /// Thread blocks of the kernel, 1 to 1,024: each stream that copies takes no
+  /// more multiprocessors than that from compute. There are
+  /// `streams_per_direction` of them in each direction, and one more for what
+  /// compute waits for.
   std::uint32_t kernel_blocks = 12;
 
   /// Streams per direction, 1 to 16.

@@ -119,7 +119,8 @@ public:
                                    std::uint64_t bytes);
 
   /// Lets all that is enqueued from here on wait for the copies behind a fence
-  /// (S5). Call it before the fence of a later step is made (G2).
+  /// (S5). Call it before the fence of a later step is made, and before the
+  /// memory is unregistered (G2).
   /// @returns `ec::invalid_argument` if the fence is not one of this device,
   ///          or `ec::device_failure`
   [[nodiscard]] error wait(const fence& until);
@@ -234,10 +235,11 @@ public:
   // -- memory -----------------------------------------------------------------
 
   /// Takes the memory that jobs name, which must stay valid and mapped until
-  /// `copier_news::unregistered`. The first call also takes the host pool, and
-  /// takes seconds if that is large; later ones find it and what lies in it.
-  /// `rank`, `writer`, `writers` and `model_fingerprint` have no meaning here,
-  /// nor have `device` and `streams` on `host_device`.
+  /// `copier_news::unregistered`. The first call also takes the host pool;
+  /// later ones find it and what lies in it. For a GPU its pages are cleared,
+  /// about a third of a second per GiB and thread, and pinned: tens of seconds
+  /// for hundreds of GiB. `rank`, `writer`, `writers` and `model_fingerprint`
+  /// have no meaning here, nor have `device` and `streams` on `host_device`.
   /// @returns `ec::out_of_order` if memory is registered;
   /// `ec::invalid_argument`
   ///          with a sentence that names the tensor, reference or stream, or if
@@ -293,8 +295,10 @@ public:
   /// blocks of a load are read.
   /// @param step ascending
   /// @returns a fence for `compute_stream::wait` or `cudaStreamWaitEvent`,
-  ///          valid until the next call of `make_fence` (G2). Without value:
-  ///          `poll` names the step once compute may be enqueued.
+  ///          valid until `make_fence` of a later step or until
+  ///          `copier_news::unregistered` (G2); streams that were told to wait
+  ///          before that do wait. Without value: `poll` names the step once
+  ///          compute may be enqueued.
   [[nodiscard]] std::optional<fence>
   make_fence(step_id step, const std::vector<job_id>& jobs);
 

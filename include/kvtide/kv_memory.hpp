@@ -61,7 +61,8 @@ struct kv_memory {
   std::vector<kv_tensor> tensors;
   /// Their order is the order of the bytes inside a slot.
   std::vector<kv_reference> references;
-  /// Handles of all streams on which the rank computes; empty on the host.
+  /// Handles of all streams on which the rank computes. With
+  /// `device_kind::cuda` at least one; ignored by the host devices.
   std::vector<std::uint64_t> streams;
   /// For replicated layouts: this rank writes the stores of the jobs `id` with
   /// `id % writers == writer`; one writer of one rank is the usual case. With

@@ -134,9 +134,10 @@ public:
   rank& operator=(const rank&) = delete;
   ~rank();
 
-  /// Answered by `kv_registered`. The host pool is allocated here; with
-  /// `device_kind::cuda` it is pinned too, which takes seconds for a large one.
-  /// A rank that registers again stays on its GPU.
+  /// Answered by `kv_registered`. The host pool is allocated here. With
+  /// `device_kind::cuda` its pages are cleared, about a third of a second per
+  /// GiB and thread (`cuda_options::prefault_threads`), and pinned: tens of
+  /// seconds for hundreds of GiB. A rank that registers again stays on its GPU.
   void register_kv(kv_memory memory);
 
   /// Answered by `kv_unregistered` once no copy can touch the memory.

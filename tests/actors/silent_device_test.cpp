@@ -206,6 +206,7 @@ TEST_F(SilentDevice, RefusesAGpuThatIsNotThere) {
   memory.tensors.push_back({bytes.data(), bytes.size(), memory_kind::device,
                             blocks, block_bytes, block_bytes});
   memory.references.push_back({0, 0, 0, 0, block_bytes});
+  memory.streams = {1};
   world.send_as(asking, device, msg::register_memory{memory});
   world.run();
   ASSERT_EQ(answers.size(), 1u);
