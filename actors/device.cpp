@@ -2,11 +2,14 @@
 
 #include "actors/device.hpp"
 
+#include "actors/log.hpp"
 #include "actors/order_checks.hpp"
 
 #include <caf/actor_cast.hpp>
 #include <caf/actor_control_block.hpp>
+#include <caf/error.hpp>
 #include <caf/exit_reason.hpp>
+#include <caf/sec.hpp>
 #include <caf/send.hpp>
 
 #include <algorithm>
@@ -32,6 +35,11 @@ std::vector<slot_id> slots_of(const job& what) {
 
 } // namespace
 
+device_state::~device_state() {
+  if (config.compute)
+    config.compute->close();
+}
+
 // -- message handlers ---------------------------------------------------------
 
 void device_state::register_memory(const msg::register_memory& req) {
@@ -41,6 +49,7 @@ void device_state::register_memory(const msg::register_memory& req) {
   if (answer.reason.code == ec::none) {
     answer.slots = pool.slots;
     answer.slot_bytes = geometry->slot_bytes();
+    answer.notes = take_notes();
   }
   self->send(worker, std::move(answer));
 }
@@ -148,6 +157,17 @@ void device_state::announce() {
     self->send(worker, msg::fence_made{step, {}});
   done.clear();
   fences.clear();
+  if (const auto why = engine->lost(); why.code != ec::none)
+    lose(why);
+}
+
+void device_state::lose(const error& why) {
+  const auto text
+    = "rank " + std::to_string(config.rank) + " has lost its GPU: " + why.text;
+  cuda.abandon();
+  if (config.compute)
+    config.compute->lose({ec::device_failure, text});
+  self->quit(caf::make_error(caf::sec::runtime_error, text));
 }
 
 void device_state::settle() {
@@ -167,6 +187,8 @@ void device_state::settle() {
     geometry.reset();
     engine.reset();
     alive = nullptr;
+    if (config.compute)
+      config.compute->close();
     self->send(worker, msg::memory_unregistered{});
   }
   while (!advancing && !waiting.empty()) {
@@ -180,9 +202,10 @@ error device_state::open(const kv_memory& memory) {
   if (geometry)
     return {ec::out_of_order,
             "memory is registered already: call unregister_kv first"};
-  auto shape
-    = gpu::make_geometry(memory, config.groups, config.blocks_per_chunk,
-                         gpu::memory_domain::host_only);
+  const auto on_gpu = config.kind == device_kind::cuda;
+  auto shape = gpu::make_geometry(
+    memory, config.groups, config.blocks_per_chunk,
+    on_gpu ? gpu::memory_domain::any : gpu::memory_domain::host_only);
   if (!shape)
     return shape.failure();
   // Only replicas may share: other ranks' chunks have the same slots and other
@@ -198,10 +221,16 @@ error device_state::open(const kv_memory& memory) {
                 "new runtime"};
   gpu::host_pool_config wanted;
   wanted.host_bytes = config.host_bytes;
+  if (on_gpu) {
+    auto refused = cuda.open(memory, replica ? config.pins : nullptr);
+    if (refused.code != ec::none)
+      return refused;
+    wanted = cuda.pool_config(config.cuda, config.host_bytes);
+  }
   auto opened = chosen->open(shape.value(), memory, wanted);
   if (!opened)
     return opened.failure();
-  auto made = make_engine();
+  auto made = make_engine(chosen);
   if (!made)
     return made.failure();
   pool_memory = chosen;
@@ -209,26 +238,30 @@ error device_state::open(const kv_memory& memory) {
   pool = opened.value();
   engine = std::move(made).value();
   alive = self;
+  if (on_gpu && config.compute)
+    config.compute->open(cuda.calls(memory.streams));
   if (now > 0)
     engine->advance(now);
   return {};
 }
 
-result<std::unique_ptr<gpu::copy_engine>> device_state::make_engine() {
-  gpu::host_engine_config out;
-  if (config.on_wake) {
-    out.wake = config.on_wake;
-  } else {
-    out.wake = [flag = waking, weak = caf::weak_actor_ptr{self->ctrl()}] {
+result<std::unique_ptr<gpu::copy_engine>> device_state::make_engine(
+  const std::shared_ptr<gpu::host_pool_memory>& memory) {
+  auto wake = gpu::wake_function{config.on_wake};
+  if (!wake)
+    wake = [flag = waking, weak = caf::weak_actor_ptr{self->ctrl()}] {
       if (flag->exchange(true))
         return;
       if (const auto strong = weak.lock())
         caf::anon_send(caf::actor_cast<device_actor>(strong),
                        msg::device_woke{});
     };
-  }
   if (config.engine)
-    return config.engine(std::move(out.wake));
+    return config.engine(std::move(wake));
+  if (config.kind == device_kind::cuda)
+    return cuda.make_engine(config.cuda, std::move(wake), memory);
+  gpu::host_engine_config out;
+  out.wake = std::move(wake);
   out.latency = config.latency.count();
   out.bytes_per_second = config.bytes_per_second;
   out.events = config.events;
@@ -238,8 +271,24 @@ result<std::unique_ptr<gpu::copy_engine>> device_state::make_engine() {
       return gpu::make_host_copy_engine(std::move(out));
     case device_kind::host_virtual:
       return gpu::make_virtual_copy_engine(std::move(out));
+    case device_kind::cuda:
+      break;
   }
   return error{ec::unsupported, "this build has no such device"};
+}
+
+std::vector<std::string> device_state::take_notes() {
+  auto out = std::vector<std::string>{};
+  if (config.kind != device_kind::cuda)
+    return out;
+  const auto status = pool_memory->status();
+  out.push_back(cuda.name());
+  out.push_back(gpu::to_string(status));
+  out.insert(out.end(), status.memory.notes.begin(), status.memory.notes.end());
+  out.insert(out.end(), status.notes.begin(), status.notes.end());
+  for (const auto& note : out)
+    log().info("rank {}: {}", config.rank, note);
+  return out;
 }
 
 void device_state::pass_on(const core::order_breach& what) {

@@ -5,6 +5,8 @@
 #include "kvtide/options.hpp"
 #include "kvtide/result.hpp"
 
+#include "actors/compute_side.hpp"
+#include "actors/cuda_seat.hpp"
 #include "core/device_check.hpp"
 #include "core/order_log.hpp"
 #include "gpu/copy_engine.hpp"
@@ -53,9 +55,19 @@ struct device_config {
   /// What the compute events of a step name; `device_kind::host` only.
   std::shared_ptr<gpu::host_event_table> events;
 
+  /// `device_kind::cuda` only.
+  cuda_options cuda;
+
+  /// Hears what the rank's thread may do, and that a device is lost. May be
+  /// null.
+  std::shared_ptr<compute_side> compute;
+
   /// Shared by the ranks of one process that hold replicas. Without it, or with
   /// one writer, the device has a pool of its own.
   std::shared_ptr<gpu::host_pool_memory> shared_pool;
+
+  /// `device_kind::cuda` only: who pins `shared_pool`.
+  std::shared_ptr<shared_pins> pins;
 
   /// Simulated time at the start.
   nanoseconds_t start_time = 0;
@@ -86,6 +98,14 @@ struct device_config {
 /// like. Touched by one thread at a time; copy threads only send `device_woke`.
 struct device_state {
   static inline const char* name = "device";
+
+  device_state() = default;
+
+  device_state(const device_state&) = delete;
+
+  device_state& operator=(const device_state&) = delete;
+
+  ~device_state();
 
   // -- message handlers -------------------------------------------------------
 
@@ -130,8 +150,11 @@ struct device_state {
 
   void fail(job_id id, std::string text);
 
-  /// Says what has ended.
+  /// Says what has ended. If that is the last that ever will, the device quits.
   void announce();
+
+  /// What was in flight is announced; nothing after that can succeed (G7).
+  void lose(const error& why);
 
   /// Says what has ended, then that an advance or a registration is over. Then
   /// handles what waited for the advance.
@@ -139,7 +162,12 @@ struct device_state {
 
   [[nodiscard]] error open(const kv_memory& memory);
 
-  [[nodiscard]] result<std::unique_ptr<gpu::copy_engine>> make_engine();
+  /// @param memory of the host pool
+  [[nodiscard]] result<std::unique_ptr<gpu::copy_engine>>
+  make_engine(const std::shared_ptr<gpu::host_pool_memory>& memory);
+
+  /// Says what was got, to the log and to whoever asked for it.
+  [[nodiscard]] std::vector<std::string> take_notes();
 
   /// The worker counts what the device was asked in a wrong order.
   void pass_on(const core::order_breach& what);
@@ -166,6 +194,8 @@ struct device_state {
   /// chose: the scheduler's book says what lies in it.
   std::shared_ptr<gpu::host_pool_memory> pool_memory;
   gpu::slot_pool pool;
+  /// `device_kind::cuda` only.
+  cuda_seat cuda;
   /// Set while memory is registered.
   std::optional<gpu::geometry> geometry;
   /// Declared after the memory that its threads touch.
@@ -190,9 +220,10 @@ struct device_state {
 /// Copies between one rank's GPU memory and its host pool.
 ///
 /// Answers go to the first actor that sent a message; when that one is gone the
-/// device quits. Quitting waits for the copies that are running at that moment,
-/// so in production the device is spawned detached. With an engine inside, the
-/// device needs an exit to go away: it holds itself.
+/// device quits. It ends with an error, and the sentence as its context, when
+/// its engine is lost (G7). Quitting waits for the copies that are running at
+/// that moment, so in production the device is spawned detached. With an engine
+/// inside, the device needs an exit to go away: it holds itself.
 device_actor::behavior_type
 device(device_actor::stateful_pointer<device_state> self, device_config config);
 

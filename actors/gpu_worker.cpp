@@ -10,6 +10,7 @@
 
 #include <caf/actor_cast.hpp>
 #include <caf/actor_clock.hpp>
+#include <caf/error.hpp>
 #include <caf/exit_reason.hpp>
 #include <caf/sec.hpp>
 
@@ -32,6 +33,13 @@ std::vector<job_id> without(const std::vector<job_id>& ids,
                                      [id](const job& x) { return x.id == id; });
                });
   return result;
+}
+
+/// What an actor said when it ended, if anything.
+std::string why_gone(const caf::error& reason, std::string_view who) {
+  if (reason && reason.context().match_elements<std::string>())
+    return reason.context().get_as<std::string>(0);
+  return "the " + std::string{who} + " is gone";
 }
 
 } // namespace
@@ -211,7 +219,8 @@ void gpu_worker_state::memory_registered(const msg::memory_registered& answer) {
   }
   memory = memory_state::registered;
   self->send(rank_side,
-             kv_registered{config.rank, answer.slots, answer.slot_bytes, {}});
+             kv_registered{
+               config.rank, answer.slots, answer.slot_bytes, {}, answer.notes});
   self->send(scheduler,
              msg::worker_ready{config.rank, config.incarnation, answer.slots,
                                caf::actor_cast<caf::strong_actor_ptr>(device)});
@@ -265,6 +274,10 @@ void gpu_worker_state::fence_made(const msg::fence_made& answer) {
 }
 
 void gpu_worker_state::device_ticked(const msg::device_ticked& answer) {
+  if (looking) {
+    report_late(*std::exchange(looking, std::nullopt));
+    return arm_timer();
+  }
   if (!target) {
     order.breach(core::order_rule::s12,
                  "the device moved in time without being asked");
@@ -288,16 +301,17 @@ void gpu_worker_state::on_down(const caf::down_msg& down) {
   // Whoever stops the runtime knows it.
   const auto stopped = down.reason == caf::exit_reason::user_shutdown;
   const auto at_device = device.address() == down.source;
+  const auto why = why_gone(down.reason, at_device ? "device" : "scheduler");
   if (!stopped)
-    log().error("rank {}: the {} is gone with {} jobs in flight", config.rank,
-                at_device ? "device" : "scheduler", ledger.size());
+    log().error("rank {}: {} ({} jobs in flight)", config.rank, why,
+                ledger.size());
   if (at_device)
-    device_down();
+    device_down(why);
   else
     scheduler_down();
 }
 
-void gpu_worker_state::device_down() {
+void gpu_worker_state::device_down(const std::string& why) {
   for (const auto& [id, ending] : ledger.clear()) {
     const auto late = ending == core::transfer_ledger::ending::late;
     report(id, late ? job_status::drained : job_status::failed);
@@ -305,11 +319,11 @@ void gpu_worker_state::device_down() {
   fail(std::exchange(deferred, {}));
   // Nobody is left without an answer.
   if (memory == memory_state::registering)
-    refuse_registration({ec::device_failure, "the device is gone"});
+    refuse_registration({ec::device_failure, why});
   else if (memory == memory_state::unregistering)
     memory_unregistered();
   else
-    tell_rank({ec::device_failure, "the device is gone"});
+    tell_rank({ec::device_failure, why});
   if (awaiting_fence)
     say_ready({});
   if (target) {
@@ -556,20 +570,40 @@ nanoseconds_t gpu_worker_state::idle_due() const {
 }
 
 nanoseconds_t gpu_worker_state::next_due() const {
-  return std::min(idle_due(), ledger.next_due());
+  return std::min(idle_due(), late_due());
+}
+
+nanoseconds_t gpu_worker_state::late_due() const {
+  const auto due = ledger.next_due();
+  return looking ? later_by(std::max(*looking, due), look_patience.count())
+                 : due;
 }
 
 bool gpu_worker_state::fire_due(nanoseconds_t moment) {
   const auto idle = idle_due() <= moment;
   if (idle)
     submit(std::exchange(deferred, {}), {});
+  if (late_due() <= moment)
+    judge_late(moment);
+  return idle;
+}
+
+void gpu_worker_state::judge_late(nanoseconds_t moment) {
+  if (config.virtual_time)
+    return report_late(moment);
+  if (looking)
+    return report_late(moment - look_patience.count());
+  looking = moment;
+  self->send(device, msg::device_tick{moment});
+}
+
+void gpu_worker_state::report_late(nanoseconds_t moment) {
   for (const auto id : ledger.take_late(moment)) {
     if (late_jobs++ == 0)
       log().warn("rank {}: job {} is late; further ones are only counted",
                  config.rank, id);
     report(id, job_status::late);
   }
-  return idle;
 }
 
 void gpu_worker_state::arm_timer() {
@@ -625,7 +659,8 @@ void gpu_worker_state::tell_rank(error reason) {
 }
 
 void gpu_worker_state::refuse_registration(error reason) {
-  self->send(rank_side, kv_registered{config.rank, 0, 0, std::move(reason)});
+  self->send(rank_side,
+             kv_registered{config.rank, 0, 0, std::move(reason), {}});
 }
 
 // -- behavior -----------------------------------------------------------------

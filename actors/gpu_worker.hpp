@@ -73,6 +73,12 @@ struct gpu_worker_config {
 [[nodiscard]] gpu_worker_config
 worker_config_of(const options& opts, rank_id rank, incarnation_id incarnation);
 
+/// How long a device may take to say what has ended. One that is silent for
+/// longer, in a call of its driver that does not return say, does not keep jobs
+/// from being late.
+inline constexpr std::chrono::nanoseconds look_patience
+  = std::chrono::milliseconds{100};
+
 /// State of a worker: what it holds back, what its device is busy with, and
 /// how far its rank is. Touched by one thread at a time.
 struct gpu_worker_state {
@@ -113,7 +119,8 @@ struct gpu_worker_state {
   void on_down(const caf::down_msg& down);
 
   /// No copy runs any more: what was in flight has failed, and this rank ends.
-  void device_down();
+  /// @param why a sentence
+  void device_down(const std::string& why);
 
   /// Nobody decides any more: what runs may end, and this rank with it.
   void scheduler_down();
@@ -192,9 +199,20 @@ struct gpu_worker_state {
 
   [[nodiscard]] nanoseconds_t next_due() const;
 
+  /// When jobs that miss their deadline are next looked at. What the device was
+  /// asked and has not answered waits no longer than `look_patience` (G1).
+  [[nodiscard]] nanoseconds_t late_due() const;
+
   /// Does what is due by `moment`.
   /// @returns true if jobs went to the device.
   bool fire_due(nanoseconds_t moment);
+
+  /// The device may know what nobody was woken for, so it is asked before a job
+  /// is called late (G1). In simulated time it has just been asked.
+  /// @pre `late_due() <= moment`
+  void judge_late(nanoseconds_t moment);
+
+  void report_late(nanoseconds_t moment);
 
   void arm_timer();
 
@@ -270,6 +288,8 @@ struct gpu_worker_state {
   core::outcome_log outcomes;
 
   alarm wake_up;
+  /// Real time: when the device was asked what has ended; no answer yet.
+  std::optional<nanoseconds_t> looking;
 
   /// Simulated time; unused with a real clock.
   nanoseconds_t now = 0;

@@ -114,12 +114,12 @@ no_cache_rank::no_cache_rank(rank_id id, const options& opts,
 void no_cache_rank::answer(const msg::register_kv& x) {
   if (auto fault = core::fault_of(x.memory, id_, model_fingerprint_);
       fault.code != ec::none)
-    return queue_->push(kv_registered{id_, 0, 0, std::move(fault)});
+    return queue_->push(kv_registered{id_, 0, 0, std::move(fault), {}});
   const auto shape = gpu::make_geometry(x.memory, groups_, blocks_per_chunk_,
                                         gpu::memory_domain::any);
   if (!shape)
-    return queue_->push(kv_registered{id_, 0, 0, shape.failure()});
-  queue_->push(kv_registered{id_, 0, shape.value().slot_bytes(), {}});
+    return queue_->push(kv_registered{id_, 0, 0, shape.failure(), {}});
+  queue_->push(kv_registered{id_, 0, shape.value().slot_bytes(), {}, {}});
 }
 
 void no_cache_rank::answer(const msg::unregister_kv&) {

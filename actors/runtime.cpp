@@ -7,6 +7,8 @@
 #include "actors/runtime_impl.hpp"
 #include "core/call_faults.hpp"
 #include "core/rules.hpp"
+#include "gpu/cuda/devices.hpp"
+#include "gpu/cuda_choices.hpp"
 #include "gpu/host_memory.hpp"
 #include "messages/all.hpp"
 
@@ -33,6 +35,7 @@ caf::actor_system_config& prepare(caf::actor_system_config& config,
 
 device_config device_of(const options& opts, rank_id rank,
                         std::shared_ptr<gpu::host_event_table> events,
+                        std::shared_ptr<compute_side> compute,
                         std::shared_ptr<gpu::host_pool_memory> shared_pool) {
   auto out = device_config{};
   out.kind = opts.device;
@@ -42,6 +45,8 @@ device_config device_of(const options& opts, rank_id rank,
   out.latency = opts.copy_latency;
   out.bytes_per_second = opts.copy_bytes_per_second;
   out.events = std::move(events);
+  out.cuda = opts.cuda;
+  out.compute = std::move(compute);
   out.shared_pool = std::move(shared_pool);
   out.rank = rank;
   out.order_checks = opts.order_checks;
@@ -57,6 +62,23 @@ error check_memory(const options& opts) {
             + " bytes for each of " + std::to_string(opts.ranks)
             + " ranks are more than the " + std::to_string(there)
             + " bytes of memory of this machine; ask for less"};
+}
+
+/// Without a cache nobody needs a GPU.
+error check_device(const options& opts) {
+  if (auto fault = gpu::fault_of(opts.cuda); fault.code != ec::none)
+    return fault;
+  if (opts.device != device_kind::cuda || opts.host_bytes == 0)
+    return {};
+  const auto there = gpu::count_devices();
+  return there ? error{} : there.failure();
+}
+
+/// Nobody made such an event: the call had no effect.
+error no_host_events() {
+  return {ec::unsupported,
+          "with device_kind::cuda events come from record_event: make_event "
+          "and complete_event are for device_kind::host"};
 }
 
 } // namespace
@@ -78,6 +100,10 @@ void rank::unregister_kv() {
 }
 
 void rank::begin_step(step_id step, std::string plan) {
+  // G6: what compute waits for must not become part of a graph.
+  if (auto refused = impl_->compute->check_not_capturing();
+      refused.code != ec::none)
+    return impl_->queue->push(rank_failed{impl_->id, std::move(refused)});
   impl_->send(msg::await_step{step, std::move(plan)});
 }
 
@@ -90,11 +116,27 @@ void rank::get_stats() {
 }
 
 result<std::uint64_t> rank::make_event() {
+  if (impl_->kind == device_kind::cuda)
+    return no_host_events();
   return impl_->events->create();
 }
 
 void rank::complete_event(std::uint64_t handle) {
-  impl_->events->complete(handle);
+  if (impl_->kind == device_kind::cuda)
+    impl_->queue->push(rank_failed{impl_->id, no_host_events()});
+  else
+    impl_->events->complete(handle);
+}
+
+result<std::uint64_t> rank::record_event(std::uint64_t stream) {
+  if (impl_->kind != device_kind::cuda)
+    return error{ec::unsupported,
+                 "record_event is for device_kind::cuda: with "
+                 "device_kind::host use make_event and complete_event"};
+  // Without a cache nothing waits for it.
+  if (impl_->stand_in)
+    return std::uint64_t{1};
+  return impl_->compute->record(stream);
 }
 
 std::vector<rank_event> rank::poll() {
@@ -152,8 +194,12 @@ void runtime::impl::start_actors() {
 }
 
 void runtime::impl::start_rank(rank::impl& seat) {
-  auto device_options = device_of(opts, seat.id, seat.events, shared_pool);
+  auto device_options
+    = device_of(opts, seat.id, seat.events, seat.compute, shared_pool);
   device_options.start_time = now;
+  device_options.pins = pins;
+  if (change_device)
+    change_device(device_options);
   // With real time a device may wait for memory; in simulated time it never
   // does, and a hop to another thread would cost more than its work.
   seat.device
@@ -178,6 +224,8 @@ result<runtime> runtime::start(const options& opts) {
     return made.failure();
   if (auto refused = check_memory(opts); refused.code != ec::none)
     return refused;
+  if (auto refused = check_device(opts); refused.code != ec::none)
+    return refused;
   auto ready = std::vector<ready_fd>{};
   for (std::uint32_t i = 0; i <= opts.ranks; ++i) {
     auto one = ready_fd::create();
@@ -198,6 +246,7 @@ result<runtime> runtime::start(const options& opts) {
     seat->id = id;
     seat->queue = std::make_shared<rank_queue>(next_ready());
     seat->events = std::make_shared<gpu::host_event_table>();
+    seat->kind = opts.device;
     out->ranks.push_back(std::unique_ptr<rank>{new rank{std::move(seat)}});
   }
   if (opts.host_bytes == 0)
@@ -306,6 +355,8 @@ error runtime::restart_rank(rank_id id) {
             "rank " + std::to_string(id)
               + " lives, or copies of it still run: call restart_rank after "
                 "rank_failed with ec::rank_unavailable and kv_unregistered"};
+  if (auto lost = seat.compute->lost(); lost.code != ec::none)
+    return lost;
   ++seat.incarnation;
   impl_->start_rank(seat);
   return {};

@@ -10,6 +10,7 @@
 
 #include "actors/alive.hpp"
 #include "actors/cache_manager.hpp"
+#include "actors/compute_side.hpp"
 #include "actors/device.hpp"
 #include "actors/gpu_worker.hpp"
 #include "actors/no_cache.hpp"
@@ -24,6 +25,7 @@
 #include <caf/actor_system_config.hpp>
 #include <caf/send.hpp>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -57,6 +59,9 @@ struct rank::impl {
   device_actor device;
   gpu_worker_actor worker;
   std::shared_ptr<gpu::host_event_table> events;
+  /// Outlives a device: what it says of a lost GPU holds for the next one.
+  std::shared_ptr<compute_side> compute = std::make_shared<compute_side>();
+  device_kind kind = device_kind::host;
 };
 
 struct runtime::impl {
@@ -97,6 +102,8 @@ struct runtime::impl {
   std::shared_ptr<const core::layout> shape;
   std::shared_ptr<gpu::host_pool_memory> shared_pool
     = std::make_shared<gpu::host_pool_memory>();
+  /// Who pins it.
+  std::shared_ptr<shared_pins> pins = std::make_shared<shared_pins>();
   std::shared_ptr<engine_queue> queue;
   /// Without a cache: answers instead of the actors, which are null.
   std::optional<no_cache> stand_in;
@@ -104,6 +111,8 @@ struct runtime::impl {
   cache_manager_actor cache;
   scheduler_actor scheduler;
   std::vector<std::unique_ptr<rank>> ranks;
+  /// For tests: changes what a device of a rank starts with.
+  std::function<void(device_config&)> change_device;
   ticket_id last_ticket = 0;
   /// Simulated time that the engine has asked for.
   nanoseconds_t now = 0;

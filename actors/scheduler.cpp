@@ -90,11 +90,6 @@ void scheduler_state::out_of_order_ticket(const char* what, ticket_id ticket,
 
 // -- helpers ------------------------------------------------------------------
 
-request_row* scheduler_state::find(request_id id) {
-  const auto i = rows.find(id);
-  return i != rows.end() ? i->second.get() : nullptr;
-}
-
 bool scheduler_state::ranks_complete() const {
   return std::all_of(ranks.begin(), ranks.end(),
                      [](const rank_seat& seat) { return seat.alive; });

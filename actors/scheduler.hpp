@@ -200,6 +200,8 @@ struct scheduler_state {
   void ask_participants(step_phase& step);
   [[nodiscard]] bool completes_one_chunk(const request_row& row,
                                          token_count wanted) const;
+  void take_answer(step_phase::participant& who, core::store_offer& offer,
+                   core::store_plan plan) const;
   void leave_out_given_up(const request_row& row, core::store_plan& plan) const;
   void ask_pool(step_phase& step);
   void settle_offer(step_phase& step, step_phase::participant& who,
@@ -283,7 +285,10 @@ struct scheduler_state {
 
   // -- helpers (scheduler.cpp) ------------------------------------------------
 
-  request_row* find(request_id id);
+  request_row* find(request_id id) {
+    const auto i = rows.find(id);
+    return i != rows.end() ? i->second.get() : nullptr;
+  }
   /// Every rank has joined and lives.
   [[nodiscard]] bool ranks_complete() const;
   void fail(ticket_id ticket, request_id id, error reason);

@@ -13,7 +13,7 @@
 #include "core/cache.hpp"
 #include "core/key_list.hpp"
 #include "core/short_list.hpp"
-#include "core/store_plan.hpp"
+#include "core/store_offer.hpp"
 #include "messages/engine.hpp"
 #include "messages/gpu_worker.hpp"
 #include "messages/scheduler.hpp"
@@ -74,6 +74,8 @@ using scheduler_item
 
 // -- the item in progress -----------------------------------------------------
 
+struct request_row;
+
 struct lookup_phase {
   ticket_id ticket = 0;
   /// One per row of the call.
@@ -95,10 +97,11 @@ struct step_phase {
   /// A request that may have something to store.
   struct participant {
     request_id request = 0;
-    /// All its keys, one view per group.
-    core::per_group<core::key_view> keys;
+    /// Stays until the step ends.
+    request_row* row = nullptr;
     bool answered = false;
-    core::store_plan answer;
+    /// Per group: chunks below the clamp.
+    core::per_group<std::size_t> storable;
   };
 
   step_plan plan;
@@ -108,6 +111,9 @@ struct step_phase {
   /// flush set.
   bool begin_late = false;
   std::vector<participant> participants;
+  /// What each of them offers; while the pool is asked, it has those that are
+  /// not empty.
+  std::vector<core::store_offer> offers;
   /// Participants whose request actors have not answered.
   std::size_t missing = 0;
   /// Keys of those that were preempted or have finished (R12).

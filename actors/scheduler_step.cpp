@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -27,18 +28,24 @@ bool has_token_counts(const step_row& row) {
       && is_token_count(row.known);
 }
 
-/// What a plan reads of a row beside its numbers.
-void prefetch_plan(const request_row& row) {
-  const auto* last = reinterpret_cast<const char*>(&row + 1);
-  for (const auto* at = reinterpret_cast<const char*>(&row.actor); at < last;
+/// What lies in a row from `first` on, up to `last`.
+void prefetch(const void* first, const void* last) {
+  for (const auto* at = static_cast<const char*>(first); at < last;
        at += alignof(request_row))
     __builtin_prefetch(at, 1);
 }
 
 /// What nearly every row is: nothing about it needs a closer look.
-bool goes_on(const step_row& row, const request_row& known) {
-  return !known.wish.ending && known.jobs.empty() && row.new_blocks.empty()
-      && has_token_counts(row);
+/// @param groups of the layout
+/// @param loads some request has a load in flight
+bool goes_on(const step_row& row, const request_row& known, std::size_t groups,
+             bool loads) {
+  // All at once; a negative one is the largest.
+  const auto tokens
+    = static_cast<std::uint64_t>(row.computed | row.scheduled | row.known);
+  return !known.wish.ending && tokens < std::uint64_t{max_tokens}
+      && (row.new_blocks.empty() || row.new_blocks.size() == groups)
+      && (!loads || known.jobs.empty());
 }
 
 std::string name_of(step_id step, request_id request) {
@@ -130,14 +137,17 @@ void scheduler_state::take_progress(const std::vector<step_row>& said) {
   progress.crossing.clear();
   // Found ahead of time, so that they are here when they are looked at.
   auto ahead = std::array<request_row*, rows_ahead>{};
+  const auto groups = shape->groups.size();
+  const auto loads = jobs.running() > jobs.running_stores();
   const auto look_ahead = [&](std::size_t i) {
     if (i >= said.size())
       return;
-    auto* row = ahead[i % rows_ahead] = find(said[i].request);
-    if (row == nullptr)
-      return;
-    __builtin_prefetch(row, 1);
-    __builtin_prefetch(&row->jobs, 1);
+    const auto found = rows.find(said[i].request);
+    auto* row = found != rows.end() ? found->second.get() : nullptr;
+    ahead[i % rows_ahead] = row;
+    __builtin_prefetch(row, 1); // Null does no harm.
+    if (loads && row != nullptr)
+      __builtin_prefetch(&row->jobs);
   };
   for (std::size_t i = 0; i < rows_ahead; ++i)
     look_ahead(i);
@@ -145,8 +155,8 @@ void scheduler_state::take_progress(const std::vector<step_row>& said) {
     const auto& row = said[i];
     auto* known = ahead[i % rows_ahead];
     look_ahead(i + rows_ahead);
-    const auto runs_on
-      = known != nullptr && known->named_in != turn && goes_on(row, *known);
+    const auto runs_on = known != nullptr && known->named_in != turn
+                      && goes_on(row, *known, groups, loads);
     if (!runs_on && !usable(row, known))
       continue;
     known->named_in = turn;
@@ -221,8 +231,14 @@ void scheduler_state::take_tables(const std::vector<request_id>& preempted) {
     note_fresh(said->new_blocks);
   }
   clear_stale_blocks(); // C7: all but what this step adds.
-  for (const auto& [said, known] : progress.changed)
-    take_blocks(*said, *known);
+  const auto& changed = progress.changed;
+  for (std::size_t i = 0; i < changed.size(); ++i) {
+    if (i + rows_ahead < changed.size()) {
+      const auto& next = *changed[i + rows_ahead].second;
+      prefetch(&next.jobs, &next.keys);
+    }
+    take_blocks(*changed[i].first, *changed[i].second);
+  }
 }
 
 void scheduler_state::take_blocks(const step_row& row, request_row& known) {
@@ -308,8 +324,10 @@ void scheduler_state::invite_all(step_phase& step,
   invite_refused(step);
   const auto& crossing = progress.crossing;
   for (std::size_t i = 0; i < crossing.size(); ++i) {
-    if (i + rows_ahead < crossing.size())
-      prefetch_plan(*crossing[i + rows_ahead].second);
+    if (i + rows_ahead < crossing.size()) {
+      const auto& next = *crossing[i + rows_ahead].second;
+      prefetch(&next, &next.open_blocks);
+    }
     const auto& [said, known] = crossing[i];
     if (!known->refused && crosses_boundary(*known))
       invite(step, said->request, *known);
@@ -341,8 +359,8 @@ void scheduler_state::invite(step_phase& step, request_id id,
                              request_row& row) {
   if (!row.actor || std::exchange(row.asked_in, turn) == turn)
     return;
-  row.place = step.participants.size();
-  step.participants.push_back({id, row.keys.views(), false, {}});
+  row.place = static_cast<std::uint32_t>(step.participants.size());
+  step.participants.push_back({id, &row, false, {}});
 }
 
 void scheduler_state::invite_refused(step_phase& step) {
@@ -354,19 +372,30 @@ void scheduler_state::invite_refused(step_phase& step) {
 }
 
 void scheduler_state::ask_participants(step_phase& step) {
-  for (auto& who : step.participants) {
-    auto& row = *find(who.request);
+  step.offers = std::exchange(spare_offers, {});
+  step.offers.reserve(step.participants.size());
+  for (std::size_t i = 0; i < step.participants.size(); ++i) {
+    if (i + rows_ahead < step.participants.size()) {
+      const auto& next = *step.participants[i + rows_ahead].row;
+      prefetch(&next, &next.retries + 1);
+    }
+    auto& who = step.participants[i];
+    auto& row = *who.row;
+    auto& offer = step.offers.emplace_back();
+    offer.request = who.request;
+    offer.keys = row.keys.views();
     const auto wanted = core::wanted_tokens(row.wish, *rule);
     if (completes_one_chunk(row, wanted)) {
-      who.answer = core::plan_store(
-        *shape, *rule, {row.wish.prompt, who.keys, row.open_blocks}, wanted,
-        row.next);
-      who.answered = true;
+      take_answer(
+        who, offer,
+        core::plan_store(*shape, *rule,
+                         {row.wish.prompt, offer.keys, row.open_blocks}, wanted,
+                         row.next));
       continue;
     }
     ++step.missing;
     self->send(row.actor, msg::plan_store{turn, std::exchange(row.update, {}),
-                                          who.keys, wanted, row.next});
+                                          offer.keys, wanted, row.next});
   }
   if (step.missing == 0)
     ask_pool(step);
@@ -397,11 +426,22 @@ void scheduler_state::on(msg::store_offer& x) {
   if (row == nullptr || row->asked_in != turn
       || step->participants[row->place].answered)
     return unasked(x.turn, "a second store_offer");
-  auto& who = step->participants[row->place];
-  who.answered = true;
-  who.answer = std::move(x.plan);
+  take_answer(step->participants[row->place], step->offers[row->place],
+              std::move(x.plan));
   if (--step->missing == 0)
     ask_pool(*step);
+}
+
+void scheduler_state::take_answer(step_phase::participant& who,
+                                  core::store_offer& offer,
+                                  core::store_plan plan) const {
+  who.answered = true;
+  who.storable = std::move(plan.storable);
+  leave_out_given_up(*who.row, plan);
+  offer.candidates = std::move(plan.candidates);
+  offer.hit_tokens = who.row->hit_tokens;
+  for (auto& candidate : offer.candidates)
+    who.row->keys.describe(candidate);
 }
 
 /// R8: a chunk that failed too often is not stored for this request, also where
@@ -422,27 +462,22 @@ void scheduler_state::leave_out_given_up(const request_row& row,
 }
 
 void scheduler_state::ask_pool(step_phase& step) {
-  auto& offers = spare_offers; // Stays where it is if nothing is offered.
-  offers.reserve(step.participants.size());
+  auto& offers = step.offers;
   step.offered.reserve(step.participants.size());
   const auto paused = stores_paused();
   for (std::size_t i = 0; i < step.participants.size(); ++i) {
-    auto& who = step.participants[i];
-    auto& row = *find(who.request);
-    leave_out_given_up(row, who.answer);
-    if (who.answer.candidates.empty() || paused) {
+    if (offers[i].candidates.empty() || paused) {
       auto nothing = core::store_grant{};
-      if (!who.answer.candidates.empty())
+      if (!offers[i].candidates.empty())
         nothing.settled_tokens = 0;
-      settle_offer(step, who, {}, nothing);
+      settle_offer(step, step.participants[i], {}, nothing);
       continue;
     }
-    for (auto& candidate : who.answer.candidates)
-      row.keys.describe(candidate);
-    offers.push_back({who.request, std::move(who.answer.candidates),
-                      std::move(who.keys), row.hit_tokens});
+    if (const auto place = step.offered.size(); place != i)
+      offers[place] = std::move(offers[i]);
     step.offered.push_back(i);
   }
+  offers.resize(step.offered.size());
   if (step.moved.empty() && offers.empty())
     return end_step(step);
   ask_cache(msg::prepare_stores{turn, std::move(step.moved),
@@ -457,11 +492,17 @@ void scheduler_state::on(msg::stores_prepared& x) {
   if (step->missing > 0 || x.grants.size() != count || x.offers.size() != count)
     return unasked(x.turn, "stores_prepared");
   step->plan.stores.reserve(count);
-  for (std::size_t i = 0; i < count; ++i)
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i + rows_ahead < count) {
+      const auto& next = *step->participants[step->offered[i + rows_ahead]].row;
+      prefetch(&next, &next.update);
+      if (checks)
+        checks->expect(x.grants[i + rows_ahead]);
+    }
     settle_offer(*step, step->participants[step->offered[i]],
                  x.offers[i].candidates, x.grants[i]);
-  spare_offers = std::move(x.offers);
-  spare_offers.clear();
+  }
+  step->offers = std::move(x.offers);
   end_step(*step);
 }
 
@@ -470,10 +511,10 @@ void scheduler_state::settle_offer(step_phase& step,
                                    step_phase::participant& who,
                                    std::span<core::store_candidate> candidates,
                                    const core::store_grant& grant) {
-  auto& row = *find(who.request);
+  auto& row = *who.row;
   if (!grant.accepted.empty())
     make_store(step, who, candidates, grant);
-  core::advance(*shape, who.answer.storable, grant.settled_tokens, row.next);
+  core::advance(*shape, who.storable, grant.settled_tokens, row.next);
   for (group_id g = 0; g < row.next.size(); ++g)
     row.open_blocks.forget_before(g, row.next[g] * shape->blocks_per_chunk);
   refresh_boundary(row);
@@ -496,19 +537,13 @@ void scheduler_state::settle_offer(step_phase& step,
 void scheduler_state::make_store(step_phase& step, step_phase::participant& who,
                                  std::span<core::store_candidate> candidates,
                                  const core::store_grant& grant) {
-  auto parts = std::vector<job_row>{};
-  parts.reserve(grant.accepted.size());
-  for (const auto& accepted : grant.accepted) {
-    auto& candidate = candidates[accepted.candidate];
-    parts.push_back({candidate.key, accepted.slot, candidate.chunk,
-                     std::move(candidate.blocks)});
-  }
-  auto& entry = jobs.add({0, job_kind::store, who.request, std::move(parts)});
+  auto& entry = jobs.add(
+    {0, job_kind::store, who.request, core::rows_of(grant, candidates)});
   expect_reports(entry);
   if (checks)
     checks->job_started(entry.work);
   const auto id = entry.work.id;
-  auto& row = *find(who.request);
+  auto& row = *who.row;
   row.jobs.push_back(id);
   counters.store_jobs += 1;
   watch_blocks(entry, blocks_of::sliding);
@@ -572,6 +607,8 @@ void scheduler_state::end_step(step_phase& step) {
   }
   spare_participants = std::move(step.participants);
   spare_participants.clear();
+  spare_offers = std::move(step.offers);
+  spare_offers.clear();
   if (!step.idle) {
     counters.flushed_jobs += plan.flush.size();
     plan.pending_work = jobs.running() > 0;

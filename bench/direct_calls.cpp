@@ -89,13 +89,7 @@ void direct_calls::store(const std::vector<request_id>& crossing) {
   const auto grants = cache_.prepare_stores(offers);
   for (std::size_t i = 0; i < crossing.size(); ++i) {
     auto& row = *requests_.at(crossing[i]);
-    auto rows = std::vector<job_row>{};
-    rows.reserve(grants[i].accepted.size());
-    for (const auto& accepted : grants[i].accepted) {
-      auto& candidate = offers[i].candidates[accepted.candidate];
-      rows.push_back({candidate.key, accepted.slot, candidate.chunk,
-                      std::move(candidate.blocks)});
-    }
+    auto rows = core::rows_of(grants[i], offers[i].candidates);
     core::advance(*shape_, plans[i].storable, grants[i].settled_tokens,
                   row.next);
     for (group_id g = 0; g < row.next.size(); ++g)

@@ -29,6 +29,9 @@ public:
   void became_idle_behind(slot_id slot, std::optional<slot_id> newer) override;
   void became_busy(slot_id slot) override;
   void touch(slot_id slot) override;
+  [[nodiscard]] bool has_ghosts() const noexcept override {
+    return b1_.size() + b2_.size() > 0;
+  }
   void touch_absent(const key_ref& key) override;
   void move_to_newest(slot_id slot) override;
   void pick(std::size_t n, const protection& keep,

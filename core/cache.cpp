@@ -131,9 +131,7 @@ void cache::touch(std::span<const key_view> keys, token_count hit_tokens) {
     auto first = std::size_t{0};
     if (shape.sliding() && hit_chunks > shape.window_chunks)
       first = hit_chunks - shape.window_chunks;
-    search_.look_up(keys, group, first);
-    for (auto at = keys[group].size(); at > first; --at)
-      pool_.touch(keys[group], at - 1, search_.slot_of(keys, group, at - 1));
+    pool_.touch(keys[group], first, search_.slots_from(keys, group, first));
   }
 }
 

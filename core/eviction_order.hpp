@@ -66,6 +66,9 @@ public:
   /// One access to a key that is present.
   virtual void touch(slot_id slot) = 0;
 
+  /// It remembers keys that are absent.
+  [[nodiscard]] virtual bool has_ghosts() const noexcept = 0;
+
   /// One access to a key that is not.
   virtual void touch_absent(const key_ref& key) = 0;
 

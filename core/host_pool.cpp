@@ -22,8 +22,10 @@ bool has_parent(const store_offer& offer, const store_candidate& what) {
 
 std::optional<chunk_key> parent_of(const store_offer& offer,
                                    const store_candidate& what) {
-  if (what.parent || !has_parent(offer, what))
-    return what.parent;
+  if (what.parent)
+    return *what.parent;
+  if (!has_parent(offer, what))
+    return std::nullopt;
   return offer.keys[what.key.group][what.chunk - 1];
 }
 
@@ -83,12 +85,15 @@ void host_pool::touch(std::span<const chunk_key> keys) {
   }
 }
 
-void host_pool::touch(const key_view& keys, std::size_t chunk,
-                      std::optional<slot_id> slot) {
-  if (slot)
-    order_->touch(*slot);
-  else
-    order_->touch_absent(keys.ref(chunk));
+void host_pool::touch(const key_view& keys, std::size_t first,
+                      std::span<const slot_id> slots) {
+  const auto ghosts = order_->has_ghosts();
+  for (auto i = slots.size(); i > 0; --i) {
+    if (slots[i - 1] != no_slot)
+      order_->touch(slots[i - 1]);
+    else if (ghosts)
+      order_->touch_absent(keys.ref(first + i - 1));
+  }
 }
 
 void host_pool::move_to_newest(const key_ref& key) {

@@ -84,9 +84,10 @@ public:
   /// One access to each key, from the last to the first.
   void touch(std::span<const chunk_key> keys);
 
-  /// One access to one key; `slot` is what `find` says of it.
-  void touch(const key_view& keys, std::size_t chunk,
-             std::optional<slot_id> slot);
+  /// The same for the chunks of a request from `first` on; `slots` are what
+  /// `find_many` says of them.
+  void touch(const key_view& keys, std::size_t first,
+             std::span<const slot_id> slots);
 
   /// Newest end of its list, without an access (R12). Callers go from the last
   /// key to the first.

@@ -14,22 +14,28 @@ constexpr auto whole = key_view::segment_keys;
 /// Room of a new segment: who decodes fills it slowly.
 constexpr auto least_room = std::size_t{16};
 
-/// A new segment with room for more than `kept` keys, which it starts with.
-template <class Entry>
-std::shared_ptr<Entry[]> segment_of(const Entry* keys, std::size_t kept,
-                                    std::size_t room) {
-  auto out = std::make_shared<Entry[]>(room);
-  std::copy_n(keys, kept, out.get());
+/// A new list with room for more than `kept` values, which it starts with.
+template <class T>
+std::shared_ptr<T[]> list_of(const std::shared_ptr<T[]>& values,
+                             std::size_t kept, std::size_t room) {
+  auto out = std::make_shared<T[]>(room);
+  std::copy_n(values.get(), kept, out.get());
   return out;
 }
 
 } // namespace
 
+key_view::segment key_list::renew(const key_view::segment& old,
+                                  std::size_t kept, std::size_t room) {
+  return {list_of(old.hashes, kept, room), list_of(old.digests, kept, room)};
+}
+
 void key_list::append(const prefix_hash& hash) {
   if (size_ == room_)
     grow();
-  (*segments_)[size_ / whole][size_ % whole]
-    = {hash, digest_of(hash, group_, model_)};
+  const auto& last = (*segments_)[size_ / whole];
+  last.hashes[size_ % whole] = hash;
+  last.digests[size_ % whole] = digest_of(hash, group_, model_);
   ++size_;
 }
 
@@ -38,9 +44,9 @@ void key_list::grow() {
   const auto kept = size_ % whole;
   const auto room = kept == 0 ? least_room : 2 * kept;
   if (kept == 0)
-    next.push_back(segment_of<key_view::entry>(nullptr, 0, room));
+    next.push_back(renew({}, 0, room));
   else
-    next.back() = segment_of(next.back().get(), kept, room);
+    next.back() = renew(next.back(), kept, room);
   room_ = size_ - kept + room;
   segments_ = std::make_shared<key_view::segments>(std::move(next));
 }
@@ -53,7 +59,7 @@ void key_list::truncate(std::size_t size) {
   const auto kept = size % whole;
   // The next key goes where somebody may still read another one.
   if (kept > 0)
-    next.back() = segment_of(next.back().get(), kept, whole);
+    next.back() = renew(next.back(), kept, whole);
   size_ = size;
   room_ = next.size() * whole;
   segments_ = std::make_shared<key_view::segments>(std::move(next));

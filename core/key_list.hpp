@@ -41,13 +41,16 @@ public:
   /// The same, without a copy. Ends with the view.
   /// @pre `index < size()`
   [[nodiscard]] key_ref ref(std::size_t index) const noexcept {
-    const auto& at = place(index);
-    return {at.hash, group_, model_, at.digest};
+    assert(index < size_);
+    const auto& part = segment_of(index);
+    const auto place = index % segment_keys;
+    return {part.hashes[place], group_, model_, part.digests[place]};
   }
 
   /// @pre `index < size()`
   [[nodiscard]] const prefix_hash& hash(std::size_t index) const noexcept {
-    return place(index).hash;
+    assert(index < size_);
+    return segment_of(index).hashes[index % segment_keys];
   }
 
   [[nodiscard]] group_id group() const noexcept {
@@ -57,18 +60,19 @@ public:
 private:
   friend class key_list;
 
-  struct entry {
-    prefix_hash hash;
+  /// The digests lie apart: whoever looks for keys that are absent reads
+  /// nothing else.
+  struct segment {
+    std::shared_ptr<prefix_hash[]> hashes;
     /// See core/key_hash.hpp.
-    std::uint64_t digest = 0;
+    std::shared_ptr<std::uint64_t[]> digests;
   };
 
-  /// Of `segment_keys` entries each, but the last may have room for less.
-  using segments = std::vector<std::shared_ptr<entry[]>>;
+  /// Of `segment_keys` keys each, but the last may have room for less.
+  using segments = std::vector<segment>;
 
-  [[nodiscard]] const entry& place(std::size_t index) const noexcept {
-    assert(index < size_);
-    return (*segments_)[index / segment_keys][index % segment_keys];
+  [[nodiscard]] const segment& segment_of(std::size_t index) const noexcept {
+    return (*segments_)[index / segment_keys];
   }
 
   std::shared_ptr<const segments> segments_;
@@ -105,6 +109,11 @@ public:
 private:
   /// Makes room for `size_ + 1` keys.
   void grow();
+
+  /// A new segment with room for more than `kept` keys, the first ones of
+  /// `old`.
+  static key_view::segment renew(const key_view::segment& old, std::size_t kept,
+                                 std::size_t room);
 
   /// Replaced, never changed: views share it.
   std::shared_ptr<const key_view::segments> segments_;

@@ -53,7 +53,8 @@ per_group<key_view> request_keys::views() const {
 
 void request_keys::describe(store_candidate& what) const {
   if (what.chunk == 0 && parent_.size() > 0)
-    what.parent = chunk_key{parent_, what.key.group, what.key.model};
+    what.parent = std::make_shared<const chunk_key>(
+      chunk_key{parent_, what.key.group, what.key.model});
   const auto length
     = static_cast<std::size_t>(shape_->groups[what.key.group].chunk_tokens);
   const auto first = what.chunk * length;

@@ -10,6 +10,7 @@
 #include "core/order_log.hpp"
 #include "core/outcome_check.hpp"
 #include "core/slot_check.hpp"
+#include "core/store_offer.hpp"
 
 #include <cstdint>
 
@@ -25,6 +26,13 @@ public:
     : lives(log), loads(log), outcomes(log, ranks), slots_(log),
       slots_are_kept_(slots_are_kept) {
     // nop
+  }
+
+  /// A job with these slots is about to start. Without effect, but for the
+  /// time that it saves.
+  void expect(const store_grant& grant) const {
+    for (const auto& accepted : grant.accepted)
+      slots_.expect(accepted.slot);
   }
 
   void job_started(const job& work);

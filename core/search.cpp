@@ -93,8 +93,9 @@ std::optional<slot_id> hit_search::slot_of(std::span<const key_view> keys,
   return known != absent ? std::optional{known} : std::nullopt;
 }
 
-void hit_search::look_up(std::span<const key_view> keys, group_id group,
-                         std::size_t first) {
+std::span<const slot_id> hit_search::slots_from(std::span<const key_view> keys,
+                                                group_id group,
+                                                std::size_t first) {
   const auto memo = std::span{memo_[group]};
   for (auto at = first; at < memo.size(); ++at) {
     const auto begin = at;
@@ -102,6 +103,7 @@ void hit_search::look_up(std::span<const key_view> keys, group_id group,
       ++at;
     pool_.find_many(keys[group], begin, memo.subspan(begin, at - begin));
   }
+  return memo.subspan(std::min(first, memo.size()));
 }
 
 /// Looks up some chunks ahead of a scan, which will want most of them.

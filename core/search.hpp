@@ -64,11 +64,11 @@ public:
   [[nodiscard]] std::optional<slot_id>
   slot_of(std::span<const key_view> keys, group_id group, std::size_t chunk);
 
-  /// As `slot_of` for all chunks from `first` on: what follows finds them in
-  /// the memo.
+  /// As `slot_of` for all chunks from `first` on; `host_pool::no_slot` for
+  /// those that are absent. Valid until the next `begin`.
   /// @pre as for `slot_of`
-  void look_up(std::span<const key_view> keys, group_id group,
-               std::size_t first);
+  [[nodiscard]] std::span<const slot_id>
+  slots_from(std::span<const key_view> keys, group_id group, std::size_t first);
 
 private:
   /// Where one fixed-point search stands (C4).

@@ -21,6 +21,12 @@ public:
     // nop
   }
 
+  /// Asks memory for what the next fact of this slot will read.
+  void expect(slot_id slot) const noexcept {
+    if (slot < slots_.size())
+      __builtin_prefetch(&slots_[slot], 1);
+  }
+
   /// A job was given the slots of its rows.
   void started(const job& work);
 

@@ -18,9 +18,9 @@ struct store_wish {
   token_count computed = 0;
   /// Tokens that the step at hand computes.
   token_count scheduled = 0;
+  token_count cap = no_cap;
   /// How the request ended; none while it runs.
   std::optional<finish_reason> ending;
-  token_count cap = no_cap;
   bool prompt_only = false;
   bool no_store = false;
 };

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -40,7 +41,7 @@ struct store_candidate {
   token_count first_token = 0;
   /// The chunk before it. If empty, the offer's `keys` say it; only a first
   /// chunk with a parent that the engine named needs it.
-  std::optional<chunk_key> parent;
+  std::shared_ptr<const chunk_key> parent;
   /// For events only; may be empty.
   std::vector<std::int32_t> token_ids;
   /// What is copied, `blocks_per_chunk` of them; `no_block` is not. No business

@@ -5,6 +5,7 @@
 #include "core/store_capability.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 namespace kvtide::core {
@@ -87,6 +88,18 @@ store_plan plan_store(const layout& shape, const rules& rule,
     }
   }
   return out;
+}
+
+job_rows rows_of(const store_grant& grant,
+                 std::span<store_candidate> candidates) {
+  const auto count = grant.accepted.size();
+  auto rows = std::make_shared<job_row[]>(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto& accepted = grant.accepted[i];
+    auto& what = candidates[accepted.candidate];
+    rows[i] = {what.key, accepted.slot, what.chunk, std::move(what.blocks)};
+  }
+  return {std::move(rows), count};
 }
 
 } // namespace kvtide::core

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kvtide/ids.hpp"
+#include "kvtide/job.hpp"
 
 #include "core/block_tables.hpp"
 #include "core/key_list.hpp"
@@ -41,5 +42,10 @@ struct store_plan {
                                     const request_stock& stock,
                                     token_count wanted,
                                     std::span<const std::size_t> next);
+
+/// The rows of a job that stores what was granted. Takes the blocks out of
+/// `candidates`, which are those that were offered.
+[[nodiscard]] job_rows rows_of(const store_grant& grant,
+                               std::span<store_candidate> candidates);
 
 } // namespace kvtide::core

@@ -46,8 +46,9 @@ struct make_fence {
   std::optional<job_id> skipped = std::nullopt;
 };
 
-/// Simulated time moves to `now`. Answered by `device_ticked` after everything
-/// due by then was announced.
+/// Asks what has ended by `now`; simulated time moves there. Answered by
+/// `device_ticked` after all of it was announced, whether or not anything woke
+/// the device (G1).
 struct device_tick {
   nanoseconds_t now = 0;
 };

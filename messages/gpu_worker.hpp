@@ -111,6 +111,8 @@ struct memory_registered {
   std::uint64_t slot_bytes = 0;
   /// Set if the memory was refused.
   error reason;
+  /// See `kv_registered::notes`.
+  std::vector<std::string> notes;
 };
 
 /// Answers `unregister_memory`.

@@ -26,7 +26,9 @@ constexpr int drain_steps = 20'000;
 std::vector<kv_arena> make_arenas(const replay_options& opts) {
   auto res = std::vector<kv_arena>{};
   for (auto rank = rank_id{0}; rank < opts.ranks; ++rank) {
-    auto arena = kv_arena::create(opts.shape, rank);
+    auto arena = opts.on_gpu()
+                 ? kv_arena::create_on_gpu(opts.shape, rank, opts.device_index)
+                 : kv_arena::create(opts.shape, rank);
     if (!arena)
       throw bad_configuration{arena.failure().text};
     res.push_back(std::move(arena).value());
@@ -186,8 +188,9 @@ void engine::issue(batch work) {
     ++counts_.empty_steps;
   } else {
     compute_end_ += opts_.step_ms * millisecond;
-    // Nobody can act for the kernels while the real clock runs.
-    if (opts_.clock == device_kind::host)
+    // Nobody can act for the kernels while the real clock runs. On a GPU they
+    // are only enqueued here, behind the fence and before the step's end.
+    if (!opts_.simulated())
       compute(work);
   }
   link_.end_step(plan.step, compute_end_);
@@ -215,7 +218,7 @@ void engine::compute(const batch& work) {
 void engine::complete() {
   const auto done = std::move(in_flight_.front());
   in_flight_.pop_front();
-  if (!done.work.rows.empty() && opts_.clock == device_kind::host_virtual) {
+  if (!done.work.rows.empty() && opts_.simulated()) {
     // Kernels write until the very end, and no copy that is ordered behind
     // them may have begun by then.
     link_.advance(done.end - 1);
@@ -225,6 +228,10 @@ void engine::complete() {
     link_.advance(done.end);
     now_ = done.end;
   }
+  // There are no outputs before compute is over.
+  for (const auto& arena : arenas_)
+    if (auto* lane = arena.lane())
+      lane->finish();
   take_outputs(done.work);
 }
 
@@ -273,6 +280,7 @@ report engine::make_report() {
   res.interrupted = interrupted_;
   counts_.simulated = now_;
   res.counts = counts_;
+  res.notes = link_.notes();
   res.slots = link_.slots();
   res.slot_bytes = link_.slot_bytes();
   for (auto index = std::size_t{0}; index < check_reasons; ++index) {

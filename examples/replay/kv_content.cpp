@@ -44,8 +44,8 @@ void kv_content::visit_bytes(const token_text& text, const block_part& part,
       for (const auto& arena : *arenas_) {
         for (at.layer = 0; at.layer < shape_.layers; ++at.layer)
           for (at.plane = 0; at.plane < geometry::planes; ++at.plane)
-            visit(arena.piece(part.block, at.layer, at.plane), begin, end,
-                  plane_seed(run_seed, at), at);
+            visit(arena, arena.piece(part.block, at.layer, at.plane), begin,
+                  end, plane_seed(run_seed, at), at);
         ++at.rank;
       }
     });
@@ -53,9 +53,13 @@ void kv_content::visit_bytes(const token_text& text, const block_part& part,
 
 void kv_content::write(const token_text& text, const block_part& part) {
   visit_bytes(text, part,
-              [](std::byte* piece, std::size_t begin, std::size_t end,
-                 std::uint64_t seed,
-                 const kv_plane&) { fill_pattern(piece, begin, end, seed); });
+              [](const kv_arena& arena, std::byte* piece, std::size_t begin,
+                 std::size_t end, std::uint64_t seed, const kv_plane&) {
+                if (auto* lane = arena.lane())
+                  lane->write(piece, begin, end, seed);
+                else
+                  fill_pattern(piece, begin, end, seed);
+              });
 }
 
 void kv_content::check(const token_text& text, const block_part& part,
@@ -63,9 +67,11 @@ void kv_content::check(const token_text& text, const block_part& part,
   const auto row = static_cast<std::size_t>(reason);
   visit_bytes(
     text, part,
-    [&](const std::byte* piece, std::size_t begin, std::size_t end,
-        std::uint64_t seed, const kv_plane& at) {
+    [&](const kv_arena& arena, const std::byte* piece, std::size_t begin,
+        std::size_t end, std::uint64_t seed, const kv_plane& at) {
       compared_[row] += end - begin;
+      if (auto* lane = arena.lane())
+        piece = lane->read(piece, begin, end);
       const auto wrong = find_difference(piece, begin, end, seed);
       if (wrong == end)
         return;

@@ -68,10 +68,12 @@ public:
     // nop
   }
 
-  /// Does what a forward pass does to these tokens' KV.
+  /// Does what a forward pass does to these tokens' KV. On a GPU it is
+  /// enqueued.
   void write(const token_text& text, const block_part& part);
 
-  /// Compares all bytes, and counts each plane of a block that differs.
+  /// Compares all bytes, and counts each plane of a block that differs. Blocks
+  /// on a GPU until all that is enqueued there is over.
   void check(const token_text& text, const block_part& part, request_id request,
              check_reason reason);
 
@@ -90,8 +92,8 @@ public:
   }
 
 private:
-  // Calls `visit(piece, first byte, last byte, seed, plane)` for each stretch
-  // of bytes.
+  // Calls `visit(arena, piece, first byte, last byte, seed, plane)` for each
+  // stretch of bytes.
   template <class Visit>
   void visit_bytes(const token_text& text, const block_part& part, Visit visit);
 

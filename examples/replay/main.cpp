@@ -5,9 +5,10 @@
 /// serving engine, and compares every byte that comes back.
 ///
 /// Exit status: 0 all is well; 1 wrong bytes, something left over, or the
-/// runtime failed; 2 bad input or usage, or the report cannot be written; 130
-/// interrupted.
+/// runtime failed; 2 bad input or usage, no GPU where one was asked for, or the
+/// report cannot be written; 130 interrupted.
 
+#include "examples/replay/device_choice.hpp"
 #include "examples/replay/engine.hpp"
 #include "examples/replay/memcpy_probe.hpp"
 #include "examples/replay/options.hpp"
@@ -106,5 +107,13 @@ int main(int argc, char** argv) {
       return fail(2, "cannot write to standard output");
     return exit->code;
   }
-  return replay(std::get<replay_options>(parsed));
+  const auto chosen = choose_device(std::get<replay_options>(parsed));
+  if (const auto* exit = std::get_if<early_exit>(&chosen)) {
+    std::cerr << exit->text << '\n';
+    return exit->code;
+  }
+  const auto& [opts, notice] = std::get<chosen_device>(chosen);
+  if (!notice.empty())
+    std::cerr << "kvtide-replay: " << notice << '\n';
+  return replay(opts);
 }

@@ -38,6 +38,30 @@ constexpr word<device_kind> clock_words[] = {
   {device_kind::host, "real"},
 };
 
+constexpr word<device_choice> device_words[] = {
+  {device_choice::host, "host"},
+  {device_choice::cuda, "cuda"},
+  {device_choice::automatic, "auto"},
+};
+
+constexpr word<copy_path> path_words[] = {
+  {copy_path::automatic, "auto"},
+  {copy_path::batch, "batch"},
+  {copy_path::plain, "plain"},
+  {copy_path::kernel, "kernel"},
+};
+
+constexpr word<fence_wait> fence_words[] = {
+  {fence_wait::stream, "stream"},
+  {fence_wait::host, "host"},
+};
+
+constexpr word<huge_page_use> page_words[] = {
+  {huge_page_use::off, "off"},
+  {huge_page_use::if_available, "if_available"},
+  {huge_page_use::required, "required"},
+};
+
 constexpr word<plan_delivery> delivery_words[] = {
   {plan_delivery::direct, "direct"},
   {plan_delivery::by_engine, "by_engine"},
@@ -200,7 +224,47 @@ void add_runtime(CLI::App& app, replay_options& opts,
            "clock)");
 }
 
-void add_all(CLI::App& app, replay_options& opts, std::uint64_t& bandwidth) {
+void add_gpu(CLI::App& app, replay_options& opts, std::uint64_t& kernel_below) {
+  auto& cuda = opts.cuda;
+  add_choice(app, "--device", opts.device, device_words,
+             "Where the KV memory lies: plain memory, a GPU, or a GPU if there "
+             "is one; with a GPU time is real");
+  add_number(app, "--device-index", opts.device_index, 0, 1'023,
+             "The GPU that all ranks share, as CUDA counts them");
+  add_choice(app, "--cuda-path", cuda.path, path_words,
+             "How bytes travel to and from a GPU");
+  add_size(app, "--cuda-kernel-below", kernel_below,
+           "Fragments of fewer bytes go by kernel (default as measured)");
+  add_number(app, "--cuda-kernel-blocks", cuda.kernel_blocks, 1u, 1'024u,
+             "Multiprocessors that the kernel takes from compute at most");
+  add_number(app, "--cuda-streams", cuda.streams_per_direction, 1u, 16u,
+             "Streams per direction");
+  add_size(app, "--cuda-slice", cuda.slice_bytes,
+           "Largest piece of work that is enqueued at once (default what the "
+           "link moves in 1.5 ms)");
+  add_size(app, "--cuda-in-flight", cuda.bytes_in_flight,
+           "Bytes that may be enqueued per direction (default two pieces)");
+  add_choice(app, "--cuda-fence", cuda.fences, fence_words,
+             "What compute waits with: its stream, or the host");
+  add_choice(app, "--huge-pages", cuda.huge_pages, page_words,
+             "Whether the host pool of a GPU lies in huge pages");
+  add_number(app, "--prefault-threads", cuda.prefault_threads, 0u, 256u,
+             "Threads that touch the pages of a GPU's host pool; 0 means one "
+             "per core, at most 8");
+  app.add_flag_callback(
+    "--no-numa", [&cuda] { cuda.numa_binding = false; },
+    "Take a GPU's host pool from any NUMA node");
+  app.add_flag_callback(
+    "--allow-pageable", [&cuda] { cuda.allow_pageable = true; },
+    "Go on with a host pool that the driver does not pin");
+  app
+    .add_option("--calibration", cuda.calibration_file,
+                "File that keeps what was measured of a GPU for the next start")
+    ->type_name("FILE");
+}
+
+void add_all(CLI::App& app, replay_options& opts, std::uint64_t& bandwidth,
+             std::uint64_t& kernel_below) {
   constexpr auto any = std::numeric_limits<std::uint64_t>::max();
   app
     .add_option("--trace", opts.trace,
@@ -214,6 +278,7 @@ void add_all(CLI::App& app, replay_options& opts, std::uint64_t& bandwidth) {
   add_model(app, opts);
   add_trouble(app, opts);
   add_runtime(app, opts, bandwidth);
+  add_gpu(app, opts, kernel_below);
   app
     .add_option("--json", opts.json,
                 "Write the report as JSON to this file, or with - to standard "
@@ -244,8 +309,9 @@ reaches with memcpy and fragments of the same size and order, in memory that was
 used before, right before and after the replay.
 
 Exits with 0 if all is well, 1 if bytes were wrong, something was left over or
-the runtime failed, 2 if the arguments or the trace cannot be used or the report
-cannot be written, 130 if it was interrupted.)";
+the runtime failed, 2 if the arguments or the trace cannot be used, there is no
+GPU that was asked for, or the report cannot be written, 130 if it was
+interrupted.)";
 
 // -- checks across options ----------------------------------------------------
 
@@ -262,10 +328,16 @@ std::string find_contradiction(const replay_options& opts) {
     return std::to_string(static_cast<std::uint64_t>(bytes / 1048576.0))
          + " MiB";
   };
+  if (opts.cuda.bytes_in_flight != 0
+      && opts.cuda.bytes_in_flight < opts.cuda.slice_bytes)
+    return "--cuda-in-flight: one piece of --cuda-slice must fit into it";
   const auto host = static_cast<double>(opts.host_bytes) * ranks;
   if (host > limit)
     return "--host-bytes: " + mib(host)
          + " for all ranks is more than the machine has (" + mib(limit) + ")";
+  // A GPU says by itself what does not fit.
+  if (opts.on_gpu())
+    return {};
   const auto device = static_cast<double>(opts.shape.block_bytes())
                     * opts.shape.device_blocks * ranks;
   if (device + host > limit)
@@ -289,11 +361,12 @@ parse_options(int argc, const char* const* argv) {
   opts.trace = KVTIDE_REPLAY_SAMPLE;
 #endif
   auto bandwidth = std::uint64_t{0};
+  auto kernel_below = std::uint64_t{0};
   auto app = CLI::App{"Replays a request trace against kvtide with a model of "
                       "a serving engine, and checks every byte that comes "
                       "back.",
                       "kvtide-replay"};
-  add_all(app, opts, bandwidth);
+  add_all(app, opts, bandwidth, kernel_below);
   app.footer(about_report);
   try {
     app.parse(argc, argv);
@@ -306,6 +379,11 @@ parse_options(int argc, const char* const* argv) {
   for (const auto* option : app.get_options())
     if (option->count() > 1)
       return misused(option->get_name() + " is given more than once");
+  if (app.count("--cuda-kernel-below") > 0)
+    opts.cuda.kernel_below = kernel_below;
+  if (opts.device != device_choice::host && opts.simulated()
+      && app.count("--clock") > 0)
+    return misused("--clock virtual: only --device host knows simulated time");
   if (app.count("--copy-bandwidth") > 0)
     opts.copy_bandwidth = bandwidth;
   else if (opts.clock == device_kind::host)
@@ -327,6 +405,10 @@ const char* to_word(eviction_policy policy) noexcept {
 
 const char* to_word(device_kind clock) noexcept {
   return find_word(clock_words, clock);
+}
+
+const char* to_word(device_choice device) noexcept {
+  return find_word(device_words, device);
 }
 
 const char* to_word(plan_delivery delivery) noexcept {

@@ -13,6 +13,15 @@
 
 namespace kvtide::replay {
 
+/// Where the KV memory lies and who copies it.
+enum class device_choice : std::uint8_t {
+  /// Plain memory, and threads.
+  host,
+  cuda,
+  /// A GPU if there is one, else the host. Not beyond `choose_device`.
+  automatic,
+};
+
 /// What the command line can say. The defaults are those of the program.
 struct replay_options {
   std::string trace;
@@ -52,7 +61,12 @@ struct replay_options {
   eviction_policy policy = eviction_policy::lru;
   std::uint32_t blocks_per_chunk = 8;
   std::uint64_t host_bytes = 64u << 20;
+  /// `host_virtual` or `host`: whether time is simulated. Real with a GPU.
   device_kind clock = device_kind::host_virtual;
+  device_choice device = device_choice::host;
+  /// Of the GPU that all ranks share.
+  int device_index = 0;
+  cuda_options cuda;
   plan_delivery delivery = plan_delivery::direct;
   std::uint32_t copy_latency_us = 20'000;
   /// Bytes per second; none means what `default_copy_tokens` tokens have.
@@ -64,6 +78,19 @@ struct replay_options {
   /// File, or "-" for standard output; empty means none.
   std::string json;
   bool progress = true;
+
+  [[nodiscard]] bool simulated() const noexcept {
+    return clock == device_kind::host_virtual;
+  }
+
+  [[nodiscard]] bool on_gpu() const noexcept {
+    return device == device_choice::cuda;
+  }
+
+  /// For `kvtide::options::device`.
+  [[nodiscard]] device_kind kind() const noexcept {
+    return on_gpu() ? device_kind::cuda : clock;
+  }
 
   static constexpr std::uint64_t default_copy_tokens = 131'072;
 
@@ -88,5 +115,6 @@ parse_options(int argc, const char* const* argv);
 [[nodiscard]] const char* to_word(eviction_policy policy) noexcept;
 [[nodiscard]] const char* to_word(device_kind clock) noexcept;
 [[nodiscard]] const char* to_word(plan_delivery delivery) noexcept;
+[[nodiscard]] const char* to_word(device_choice device) noexcept;
 
 } // namespace kvtide::replay

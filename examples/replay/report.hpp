@@ -119,6 +119,8 @@ struct report {
   ideal_hits ideal;
   bool interrupted = false;
   tally counts;
+  /// What the device said of itself and the host pool.
+  std::vector<std::string> notes;
   std::uint64_t slots = 0;
   std::uint64_t slot_bytes = 0;
   std::array<std::uint64_t, check_reasons> compared_bytes{};

@@ -37,6 +37,7 @@ json options_json(const replay_options& opts) {
           {"blocks_per_chunk", opts.blocks_per_chunk},
           {"host_bytes", opts.host_bytes},
           {"clock", to_word(opts.clock)},
+          {"device", to_word(opts.device)},
           {"delivery", to_word(opts.delivery)},
           {"copy_latency_us", opts.copy_latency_us},
           {"copy_bandwidth", opts.copy_bytes_per_second()}};

@@ -134,7 +134,7 @@ void write_jobs(page& out, const report& what) {
 void write_times(page& out, const report& what) {
   const auto& times = what.times;
   const auto& spent = times.runtime;
-  const auto real = what.opts.clock == device_kind::host;
+  const auto real = !what.opts.simulated();
   out.line("runtime", "per step p50 " + fixed(times.step_us(0.5), 1)
                         + " us, p99 " + fixed(times.step_us(0.99), 1)
                         + " us, max " + fixed(times.step_us(1), 1) + " us");
@@ -181,6 +181,8 @@ std::string to_text(const report& what) {
   out.line("simulated", fixed(static_cast<double>(counts.simulated) / 1e9, 1)
                           + " s, " + grouped(counts.steps) + " steps, in "
                           + fixed(times.wall_seconds, 1) + " s");
+  for (const auto& note : what.notes)
+    out.line("device", note);
   write_requests(out, what);
   write_bytes(out, what);
   write_jobs(out, what);

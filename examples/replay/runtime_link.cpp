@@ -33,12 +33,13 @@ options make_runtime_options(const replay_options& opts) {
   res.cache_events = true;
   res.rules = opts.rules;
   res.delivery = opts.delivery;
-  res.device = opts.clock;
+  res.device = opts.kind();
+  res.cuda = opts.cuda;
   res.copy_latency = std::chrono::microseconds{opts.copy_latency_us};
   res.copy_bytes_per_second = opts.copy_bytes_per_second();
   // A step computes for simulated milliseconds; nobody is idle before the next
   // one is due.
-  if (opts.clock == device_kind::host_virtual)
+  if (opts.simulated())
     res.idle_delay = std::chrono::milliseconds{2 * opts.step_ms};
   return res;
 }
@@ -73,13 +74,16 @@ runtime start(const replay_options& opts) {
 
 runtime_link::runtime_link(const replay_options& opts,
                            const std::vector<kv_arena>& arenas)
-  : runtime_(start(opts)), ranks_(opts.ranks), clock_(opts.clock) {
+  : runtime_(start(opts)), arenas_(arenas), ranks_(opts.ranks),
+    kind_(opts.kind()) {
   for (auto id = rank_id{0}; id < ranks_; ++id)
     runtime_.local_rank(id).register_kv(arenas[id].describe("kvtide-replay"));
   for_each_rank([this](rank& side) {
-    const auto answer = await<kv_registered>(side, "register_kv");
+    auto answer = await<kv_registered>(side, "register_kv");
     if (answer.reason.code != ec::none)
       throw bad_configuration{answer.reason.text};
+    if (answer.rank == 0)
+      notes_ = std::move(answer.notes);
     slots_ = answer.slots;
     slot_bytes_ = answer.slot_bytes;
   });
@@ -147,9 +151,11 @@ readiness runtime_link::begin_step(const step_plan& plan) {
                            + " instead of " + std::to_string(plan.step)};
     if (ready.wait_for.kind == fence::kind_t::none)
       return;
-    if (clock_ != device_kind::host_virtual)
-      throw replay_failure{"a fence without simulated time cannot be awaited"};
     res.waits = true;
+    if (auto* lane = arenas_[ready.rank].lane())
+      return lane->wait(ready.wait_for); // Before the next step begins (G2).
+    if (kind_ != device_kind::host_virtual)
+      throw replay_failure{"a fence without simulated time cannot be awaited"};
     res.not_before = std::max(
       res.not_before, static_cast<nanoseconds_t>(ready.wait_for.handle));
   });
@@ -158,11 +164,21 @@ readiness runtime_link::begin_step(const step_plan& plan) {
 
 void runtime_link::end_step(step_id step, nanoseconds_t end) {
   const auto timed = stopwatch{spent_.calls};
-  auto events = compute_events{};
-  // With the real clock the compute is over by now.
-  if (clock_ == device_kind::host_virtual)
-    events.push_back(static_cast<std::uint64_t>(end));
-  for_each_rank([&](rank& side) { side.end_step(step, events); });
+  for (auto id = rank_id{0}; id < ranks_; ++id) {
+    auto& side = runtime_.local_rank(id);
+    auto events = compute_events{};
+    if (const auto* lane = arenas_[id].lane()) {
+      // Behind all that the step has enqueued, an empty one nothing (S6).
+      const auto made = side.record_event(lane->handle());
+      if (!made)
+        throw replay_failure{"record_event: " + made.failure().text};
+      events.push_back(made.value());
+    } else if (kind_ == device_kind::host_virtual) {
+      // With the real clock the compute is over by now.
+      events.push_back(static_cast<std::uint64_t>(end));
+    }
+    side.end_step(step, std::move(events));
+  }
 }
 
 void runtime_link::outputs(outputs_call call) {
@@ -174,13 +190,13 @@ void runtime_link::outputs(outputs_call call) {
 
 void runtime_link::advance(nanoseconds_t now) {
   const auto timed = stopwatch{spent_.waits};
-  if (clock_ == device_kind::host_virtual)
+  if (kind_ == device_kind::host_virtual)
     await<call_done>(runtime_.advance(now), "advance");
 }
 
 void runtime_link::rest() {
   const auto timed = stopwatch{spent_.waits};
-  if (clock_ == device_kind::host
+  if (kind_ != device_kind::host_virtual
       && runtime_.wait(std::chrono::milliseconds{1}))
     for (auto& event : runtime_.poll())
       keep(std::move(event));

@@ -6,30 +6,18 @@
 
 #include "examples/replay/kv_arena.hpp"
 #include "examples/replay/options.hpp"
+#include "examples/replay/replay_failure.hpp"
 #include "examples/replay/runtime_time.hpp"
 
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <variant>
 #include <vector>
 
 namespace kvtide::replay {
-
-/// The replay cannot go on. The text is for the user.
-class replay_failure : public std::runtime_error {
-public:
-  using std::runtime_error::runtime_error;
-};
-
-/// The runtime refused to start with these options.
-class bad_configuration : public replay_failure {
-public:
-  using replay_failure::replay_failure;
-};
 
 /// What comes from the runtime without a question.
 using notice = std::variant<load_done, load_failed, blocks_released>;
@@ -66,9 +54,11 @@ public:
   // -----------------------------------------------------------------------
 
   [[nodiscard]] step_plan step(step_call call);
-  /// Begins the step on all ranks and waits until each is ready.
+  /// Begins the step on all ranks and waits until each is ready. On a GPU the
+  /// compute stream waits for the copies from here on.
   [[nodiscard]] readiness begin_step(const step_plan& plan);
-  /// @param end Simulated end of the step's compute.
+  /// @param end Simulated end of the step's compute; without meaning on a GPU,
+  ///            where everything that was enqueued counts.
   void end_step(step_id step, nanoseconds_t end);
   void outputs(outputs_call call);
 
@@ -87,6 +77,11 @@ public:
   /// Gives the memory back and stops.
   /// @returns the number of jobs that were still in flight.
   std::size_t close();
+
+  /// What the device said of itself when the memory of rank 0 was registered.
+  [[nodiscard]] const std::vector<std::string>& notes() const noexcept {
+    return notes_;
+  }
 
   // -- what was noticed
   // ----------------------------------------------------------------
@@ -134,9 +129,11 @@ private:
   Answer await(rank& side, const char* what);
 
   runtime runtime_;
+  const std::vector<kv_arena>& arenas_;
   std::uint32_t ranks_;
-  device_kind clock_;
+  device_kind kind_;
   std::vector<notice> notices_;
+  std::vector<std::string> notes_;
   std::uint64_t slots_ = 0;
   std::uint64_t slot_bytes_ = 0;
   std::uint64_t failed_calls_ = 0;

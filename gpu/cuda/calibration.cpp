@@ -39,6 +39,15 @@ struct bench {
   std::unique_ptr<piece_tables> tables;
 };
 
+/// Nothing may use memory that is given back, also if a measurement fails.
+struct end_of_work {
+  ~end_of_work() {
+    ignore(::cudaStreamSynchronize(stream));
+  }
+
+  cudaStream_t stream;
+};
+
 template <class T>
 error take(result<T> made, T& out) {
   if (!made)
@@ -156,6 +165,7 @@ result<copy_rates> measure_copies(std::uint32_t kernel_blocks) {
   if (!made)
     return made.failure();
   auto& on = made.value();
+  const auto end = end_of_work{on.work.get()};
   auto dma = commands_of(on, copy_path::batch, kernel_blocks);
   auto kernel = commands_of(on, copy_path::kernel, kernel_blocks);
   // The first use of anything is slow.

@@ -52,7 +52,7 @@ struct compute_events::impl {
     while (!pending.empty()) {
       auto& oldest = places[pending.front()];
       const auto status = ::cudaEventQuery(oldest.what.get());
-      ignore(status == cudaErrorNotReady ? cudaSuccess : status);
+      ignore(status);
       if (status != cudaSuccess) // An error says nothing about the work.
         break;
       oldest.pending = false;
@@ -135,10 +135,13 @@ result<std::uint64_t> compute_events::record(std::uint64_t stream) {
     return taken.failure();
   const auto index = taken.value();
   auto& place = impl_->places[index];
-  auto failed = check("cudaEventRecord",
-                      ::cudaEventRecord(place.what.get(), to_stream(stream)));
-  if (failed.code != ec::none) {
+  const auto status = ::cudaEventRecord(place.what.get(), to_stream(stream));
+  if (auto failed = check("cudaEventRecord", status); failed.code != ec::none) {
     impl_->free.push_back(index);
+    if (status == cudaErrorInvalidResourceHandle)
+      return error{ec::invalid_argument, "the compute stream is none of device "
+                                           + std::to_string(impl_->device)
+                                           + ": " + failed.text};
     return failed;
   }
   place.pending = true;

@@ -2,6 +2,7 @@
 
 #include "gpu/cuda/copy_lane.hpp"
 
+#include "gpu/cuda/keep_for_ever.hpp"
 #include "gpu/cuda/pool_registration.hpp"
 #include "gpu/fragments.hpp"
 
@@ -144,7 +145,7 @@ void copy_lane::abandon() {
   bounce_.abandon();
   for (auto& one : under_way_) {
     one.end.release();
-    one.move.release();
+    keep_for_ever(std::move(one.move));
   }
 }
 

@@ -8,6 +8,7 @@
 #include "gpu/cuda/copy_lane.hpp"
 #include "gpu/cuda/device_scope.hpp"
 #include "gpu/cuda/devices.hpp"
+#include "gpu/cuda/keep_for_ever.hpp"
 #include "gpu/cuda/stall.hpp"
 #include "gpu/slot_order.hpp"
 
@@ -34,9 +35,6 @@ constexpr std::uint32_t table_count = 16;
 constexpr double slice_seconds = 1.5e-3;
 constexpr std::uint64_t smallest_slice = 1u << 20;
 
-/// How long the end of an engine waits for copies that are under way.
-constexpr auto patience = std::chrono::seconds{10};
-
 std::vector<job_id> each_once(std::vector<job_id> ids) {
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
@@ -61,6 +59,7 @@ public:
       lane->queue.clear();
     if (lost_.code != ec::none || !wait_until_idle())
       abandon();
+    give_back();
   }
 
   /// Takes everything that serving needs, and loads the kernel (G6).
@@ -283,12 +282,26 @@ private:
     for (auto moved = true; moved && lost_.code == ec::none;) {
       moved = false;
       for (auto& lane : lanes_)
-        while (!lane->queue.empty()
-               && enqueue(lane->queue.front(), lane->urgent())) {
-          lane->queue.pop_front();
-          moved = true;
-        }
+        moved = pump(*lane) || moved;
     }
+  }
+
+  /// @returns true if a job got under way
+  bool pump(copy_lane& lane) {
+    auto moved = false;
+    for (std::size_t i = 0; i < lane.queue.size();) {
+      const auto job = lane.queue[i];
+      if (enqueue(job, lane.urgent())) {
+        lane.queue.erase(lane.queue.begin() + static_cast<std::ptrdiff_t>(i));
+        moved = true;
+      } else if (lost_.code != ec::none || !lane.urgent()) {
+        break;
+      } else {
+        // Its predecessors may be behind it: they came here in any order.
+        ++i;
+      }
+    }
+    return moved;
   }
 
   /// Enqueues a job, and all that it must follow, before everything that waits
@@ -302,13 +315,13 @@ private:
     // A job that has begun stays in its stream, behind its own copies.
     if (!job->started)
       job->lane = side_of(job->kind).urgent;
-    if (!enqueue(job, true))
-      job->lane->queue.push_front(job);
+    if (!enqueue(job, true) && !job->ended)
+      job->lane->queue.push_back(job);
   }
 
   /// @returns true if all of the job is under way now, false if it has to wait
   bool enqueue(const job_ptr& job, bool urgent) {
-    if (lost_.code != ec::none || (!job->started && !begin(*job)))
+    if (lost_.code != ec::none)
       return false;
     auto& side = side_of(job->kind);
     const auto most = std::min(config_.slice_bytes, job->lane->most_bytes());
@@ -318,6 +331,9 @@ private:
       // may have one slice under way.
       if (!urgent && !job->lane->empty()
           && side.bytes_under_way + most > config_.bytes_in_flight)
+        return false;
+      // Not before there is room: what has begun cannot go another way.
+      if (!job->started && !begin(*job))
         return false;
       auto parts = std::vector<fragment>{};
       if (!job->stopped)
@@ -341,11 +357,19 @@ private:
         return false;
     const auto stream = job.lane->stream();
     auto failed = error{};
-    for (const auto& other : job.before)
+    for (const auto& other : job.before) {
       // Jobs of one stream follow one another anyway.
-      if (other->lane != job.lane && failed.code == ec::none)
-        failed = check("cudaStreamWaitEvent",
-                       ::cudaStreamWaitEvent(stream, other->end, 0));
+      if (other->lane == job.lane)
+        continue;
+      failed = check("cudaStreamWaitEvent",
+                     ::cudaStreamWaitEvent(stream, other->end, 0));
+      if (failed.code == ec::none)
+        continue;
+      // A job that ended without this wait would let those behind it go too
+      // early (S8): tried again until the other one has ended.
+      look_for_loss(failed.text);
+      return false;
+    }
     for (const auto event : job.after_events)
       if (failed.code == ec::none)
         failed = config_.events->wait(stream, event.handle);
@@ -507,6 +531,7 @@ private:
     auto ids = std::vector<job_id>{};
     for (auto& [id, job] : live_) {
       job->ended = true;
+      job->start.release();
       ids.push_back(id);
     }
     std::sort(ids.begin(), ids.end());
@@ -520,7 +545,7 @@ private:
 
   /// @returns false if something is under way even after a while
   bool wait_until_idle() {
-    const auto deadline = clock::now() + patience;
+    const auto deadline = clock::now() + config_.patience;
     for (;;) {
       collect();
       if (lost_.code != ec::none)
@@ -532,6 +557,19 @@ private:
         return false;
       std::this_thread::sleep_for(std::chrono::microseconds{100});
     }
+  }
+
+  /// While the device is current and no capture can be hurt: members end behind
+  /// the body of a destructor, and so behind its scope (G6).
+  void give_back() {
+    lanes_.clear();
+    live_.clear();
+    host_fences_.clear();
+    handed_out_.clear();
+    joints_.clear();
+    tables_.reset();
+    timed_events_ = {};
+    own_stream_ = {};
   }
 
   /// Leaks everything that the device, or a host function, may still touch.
@@ -553,9 +591,9 @@ private:
     config_.events->abandon();
     if (config_.pool)
       config_.pool->abandon();
-    (void)new std::shared_ptr<void>{config_.keep};
-    (void)wake_.release();
-    (void)stall_.release();
+    keep_for_ever(config_.keep);
+    keep_for_ever(std::move(wake_));
+    keep_for_ever(std::move(stall_));
   }
 
   struct direction {

@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include "kvtide/copy_path.hpp"
 #include "kvtide/result.hpp"
 
 #include "gpu/copy_engine.hpp"
@@ -12,6 +13,7 @@
 #include "gpu/cuda/compute_events.hpp"
 #include "gpu/cuda/pool_registration.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -19,27 +21,6 @@
 #include <string>
 
 namespace kvtide::gpu {
-
-/// How the bytes of a batch travel.
-enum class copy_path : std::uint8_t {
-  /// Small fragments by `kernel`, others by `batch` where the driver has it,
-  /// else by `plain`.
-  automatic,
-  /// One `cudaMemcpyBatchAsync` for many fragments (G4).
-  batch,
-  /// One `cudaMemcpyAsync` per fragment.
-  plain,
-  /// A kernel that reads and writes host memory through the link.
-  kernel,
-};
-
-/// What a step's compute waits with.
-enum class fence_wait : std::uint8_t {
-  /// An event for its stream.
-  stream,
-  /// The host: `poll` reports the step.
-  host,
-};
 
 /// Configures the engine of one device.
 struct cuda_engine_config {
@@ -89,6 +70,9 @@ struct cuda_engine_config {
   /// when the engine ends, or might be (G7).
   std::shared_ptr<void> keep;
 
+  /// How long the end of the engine waits for what is enqueued.
+  std::chrono::milliseconds patience{10'000};
+
   /// Asked once per job, by `submit`, on the caller's thread. For tests.
   std::function<copy_fault(job_id, job_kind)> fault;
 };
@@ -102,8 +86,8 @@ struct cuda_engine_config {
 /// `host`. The event of a step is valid until `make_fence` of a later step: the
 /// compute stream must have been told to wait for it by then (G2).
 ///
-/// Its end waits, up to ten seconds, for what is enqueued: also for the compute
-/// that this waits for.
+/// Its end waits for what is enqueued, and so for the compute that this waits
+/// for, but no longer than `cuda_engine_config::patience`.
 ///
 /// After an error that ends the CUDA context, every job fails with its text,
 /// `lost` says so, and what the engine holds is leaked (G7).

@@ -5,13 +5,10 @@
 
 #pragma once
 
+#include "kvtide/device_facts.hpp"
 #include "kvtide/error.hpp"
 #include "kvtide/kv_memory.hpp"
 #include "kvtide/result.hpp"
-
-#include <cstddef>
-#include <optional>
-#include <string>
 
 namespace kvtide::gpu {
 
@@ -19,19 +16,6 @@ namespace kvtide::gpu {
 /// means that there is no GPU here.
 /// @returns `ec::unsupported` with a sentence that says why there is none
 [[nodiscard]] result<int> count_devices();
-
-/// What a log line and a table say of a device.
-struct device_facts {
-  std::string name;
-  /// E.g. "0000:17:00.0".
-  std::string pci_bus_id;
-  /// As CUDA counts them, e.g. 13000 for 13.0.
-  int driver_version = 0;
-  int runtime_version = 0;
-  int multiprocessors = 0;
-  /// The host's NUMA node that it is attached to, where there are several.
-  std::optional<int> numa_node;
-};
 
 [[nodiscard]] result<device_facts> facts_of(int device);
 

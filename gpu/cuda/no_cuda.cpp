@@ -5,6 +5,7 @@
 
 #include "gpu/cuda/compute_events.hpp"
 #include "gpu/cuda/cuda_copy_engine.hpp"
+#include "gpu/cuda/device_work.hpp"
 #include "gpu/cuda/devices.hpp"
 #include "gpu/cuda/pool_registration.hpp"
 
@@ -101,6 +102,14 @@ error check_device(int) {
 }
 
 error check_on_device(const kv_memory&) {
+  return no_cuda();
+}
+
+result<std::shared_ptr<std::byte>> allocate_cuda_memory(int, std::uint64_t) {
+  return no_cuda();
+}
+
+result<std::unique_ptr<work_queue>> make_cuda_queue(int) {
   return no_cuda();
 }
 

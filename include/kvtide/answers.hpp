@@ -206,6 +206,10 @@ struct fence {
     none,
     /// The compute stream waits for `handle`. With `device_kind::host_virtual`
     /// the handle is the simulated moment before which compute must not write.
+    /// With `device_kind::cuda` it is a `cudaEvent_t`, recorded already. Tell
+    /// every compute stream to wait for it before `end_step` of this step: a
+    /// later step, whose `begin_step` is answered only after that, may use the
+    /// event again (G2).
     event,
   };
 
@@ -221,6 +225,9 @@ struct kv_registered {
   std::uint64_t slot_bytes = 0;
   /// Set if the registration was refused.
   error reason;
+  /// What the device and the pool got, a sentence each, for a log or a person:
+  /// the GPU, the pages, what is slower than it could be. Empty on the host.
+  std::vector<std::string> notes;
 };
 
 /// Answers `rank::unregister_kv`: no copy can touch the memory any more. Also

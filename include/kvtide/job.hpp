@@ -42,13 +42,20 @@ public:
   job_rows() = default;
 
   // NOLINTNEXTLINE(google-explicit-constructor): rows are rows.
-  job_rows(std::vector<job_row> rows)
-    : rows_(std::make_shared<const std::vector<job_row>>(std::move(rows))) {
+  job_rows(std::vector<job_row> rows) : size_(rows.size()) {
+    auto all = std::make_shared<const std::vector<job_row>>(std::move(rows));
+    rows_ = std::shared_ptr<const job_row[]>{all, all->data()};
+  }
+
+  /// Takes rows that lie in one allocation already.
+  /// @pre `rows` has `size` of them
+  job_rows(std::shared_ptr<const job_row[]> rows, std::size_t size) noexcept
+    : rows_(std::move(rows)), size_(size) {
     // nop
   }
 
   [[nodiscard]] std::size_t size() const noexcept {
-    return rows_ ? rows_->size() : 0;
+    return rows_ ? size_ : 0; // Rows that were moved away leave none.
   }
 
   [[nodiscard]] bool empty() const noexcept {
@@ -56,7 +63,7 @@ public:
   }
 
   [[nodiscard]] const job_row* begin() const noexcept {
-    return rows_ ? rows_->data() : nullptr;
+    return rows_.get();
   }
 
   [[nodiscard]] const job_row* end() const noexcept {
@@ -65,11 +72,12 @@ public:
 
   /// @pre `index < size()`
   [[nodiscard]] const job_row& operator[](std::size_t index) const noexcept {
-    return (*rows_)[index];
+    return rows_[static_cast<std::ptrdiff_t>(index)];
   }
 
 private:
-  std::shared_ptr<const std::vector<job_row>> rows_;
+  std::shared_ptr<const job_row[]> rows_;
+  std::size_t size_ = 0;
 };
 
 struct job {

@@ -5,6 +5,7 @@
 
 #pragma once
 
+#include "kvtide/cuda_options.hpp"
 #include "kvtide/ids.hpp"
 
 #include <chrono>
@@ -57,6 +58,8 @@ enum class device_kind : std::uint8_t {
   /// Plain memory, copies by worker threads, but announced in simulated time,
   /// which moves only by `runtime::advance`.
   host_virtual,
+  /// A GPU of this machine: `kv_memory::device`. The host pool is pinned.
+  cuda,
 };
 
 /// How plans reach the ranks.
@@ -156,6 +159,9 @@ struct options {
   /// Host devices only: bytes per second in each direction; zero means as fast
   /// as the memory is (`host`), or at once (`host_virtual`).
   std::uint64_t copy_bytes_per_second = 0;
+
+  /// `device_kind::cuda` only; checked whatever the device.
+  cuda_options cuda;
 
   kvtide::order_checks order_checks = kvtide::order_checks::count;
 

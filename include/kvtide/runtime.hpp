@@ -32,9 +32,11 @@ struct runtime_access;
 /// `wait` and the destructor block. Exceptions: none cross this interface.
 class runtime {
 public:
-  /// Validates `opts` and starts the actors. Blocks for milliseconds.
-  /// @returns `ec::invalid_options`, or `ec::out_of_memory` if the host pool
-  ///          is larger than the machine's memory.
+  /// Validates `opts` and starts the actors. Blocks for milliseconds; with
+  /// `device_kind::cuda` for as long as the driver needs to start.
+  /// @returns `ec::invalid_options`, `ec::out_of_memory` if the host pool is
+  ///          larger than the machine's memory, or `ec::unsupported` if
+  ///          `device_kind::cuda` finds no GPU or this build has no CUDA.
   static result<runtime> start(const options& opts);
 
   runtime(runtime&&) noexcept;
@@ -103,7 +105,10 @@ public:
   /// with `ec::rank_unavailable` and the `kv_unregistered` behind it. Its
   /// `register_kv` comes next. Takes effect at once.
   /// @returns `ec::out_of_order` if the rank lives or one of its copies runs,
-  ///          `ec::shutting_down` if the scheduler is gone
+  ///          `ec::shutting_down` if the scheduler is gone,
+  ///          `ec::device_failure` if its CUDA context is gone: no other one
+  ///          can be had in this process (G7). Ranks on other GPUs live on
+  ///          meanwhile.
   [[nodiscard]] error restart_rank(rank_id id);
 
   /// The rank side of a rank in this process, to be used by the thread that
@@ -129,21 +134,30 @@ public:
   rank& operator=(const rank&) = delete;
   ~rank();
 
-  /// Answered by `kv_registered`. The host pool is allocated here.
+  /// Answered by `kv_registered`. The host pool is allocated here; with
+  /// `device_kind::cuda` it is pinned too, which takes seconds for a large one.
+  /// A rank that registers again stays on its GPU.
   void register_kv(kv_memory memory);
 
   /// Answered by `kv_unregistered` once no copy can touch the memory.
   void unregister_kv();
 
   /// Asks for `step_ready` of a step. With `plan_delivery::by_engine`, `plan`
-  /// is the `step_plan::bytes` of that step; otherwise it stays empty.
+  /// is the `step_plan::bytes` of that step; otherwise it stays empty. While a
+  /// registered stream is being captured into a CUDA graph the call is refused
+  /// with `rank_failed`, `ec::out_of_order`, and has no effect: what compute
+  /// waits for must not become part of a graph (G6). A graph is launched in a
+  /// step, and captured outside of one.
   void begin_step(step_id step, std::string plan = {});
 
   /// Says that compute of the step is enqueued. Every step needs one, also an
   /// empty one.
   /// @param events What completes when the compute does. On `device_kind::host`
   ///               handles from `make_event`, or empty if the compute is over;
-  ///               on `host_virtual` simulated moments in nanoseconds. Copies
+  ///               on `host_virtual` simulated moments in nanoseconds; on
+  ///               `cuda` one handle from `record_event` for each stream that
+  ///               computed in this step, or empty if all compute is over.
+  ///               Copies
   ///               that wait for a handle which was never made fail: zero is
   ///               such a handle, not a complete one.
   void end_step(step_id step, compute_events events);
@@ -154,9 +168,21 @@ public:
   /// Only with `device_kind::host`: a handle for `end_step`, to be given to
   /// `complete_event` exactly once, from any thread.
   /// @returns `ec::out_of_memory` if 1,024 events are pending: complete some
-  ///          before the step ends.
+  ///          before the step ends; `ec::unsupported` with `device_kind::cuda`.
   [[nodiscard]] result<std::uint64_t> make_event();
+  /// Without effect if `make_event` did not give this handle.
   void complete_event(std::uint64_t handle);
+
+  /// Only with `device_kind::cuda`, and only once `kv_registered` came: a
+  /// handle for `end_step` that stands for everything enqueued in `stream` so
+  /// far, a drafter's kernels included (S6). May be called several times per
+  /// step. Costs two or three CUDA calls.
+  /// @param stream a `cudaStream_t` of the rank's GPU
+  /// @returns a handle, never zero; `ec::unsupported` with other devices,
+  ///          `ec::out_of_order` without memory or while the stream is being
+  ///          captured, `ec::out_of_memory` if 1,024 events are pending,
+  ///          `ec::invalid_argument` or `ec::device_failure` as CUDA says
+  [[nodiscard]] result<std::uint64_t> record_event(std::uint64_t stream);
 
   [[nodiscard]] std::vector<rank_event> poll();
   [[nodiscard]] int event_fd() const noexcept;

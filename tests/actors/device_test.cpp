@@ -313,8 +313,9 @@ TEST_F(Device, ChoosesNoPoolByARegistrationThatFailed) {
     = gpu::make_geometry(replica.memory, 1, 2, gpu::memory_domain::host_only);
   auto other_form = replica.memory;
   other_form.references[0].layer = 1;
-  ASSERT_TRUE(
-    config.shared_pool->open(shape.value(), other_form, config.host_bytes));
+  auto wanted = gpu::host_pool_config{};
+  wanted.host_bytes = config.host_bytes;
+  ASSERT_TRUE(config.shared_pool->open(shape.value(), other_form, wanted));
   gpu.memory.writers = 2;
   start();
   EXPECT_EQ(log.registered.back().reason.code, ec::invalid_argument);

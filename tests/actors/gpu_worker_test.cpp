@@ -175,7 +175,7 @@ protected:
   void start() {
     spawn();
     tell(msg::register_kv{memory});
-    tell(msg::memory_registered{10, 4'096, {}});
+    tell(msg::memory_registered{10, 4'096, {}, {}});
     asked.clear();
   }
 
@@ -245,7 +245,7 @@ TEST_F(GpuWorker, TellsRankAndSchedulerHowManySlotsTheDeviceHas) {
   tell(msg::register_kv{memory});
   EXPECT_THAT(take_asked(), ElementsAre("register"));
   EXPECT_THAT(rank.registered, IsEmpty());
-  tell(msg::memory_registered{10, 4'096, {}});
+  tell(msg::memory_registered{10, 4'096, {}, {}});
   ASSERT_EQ(rank.registered.size(), 1u);
   EXPECT_EQ(rank.registered[0].rank, 3u);
   EXPECT_EQ(rank.registered[0].slots, 10u);
@@ -278,7 +278,7 @@ TEST_F(GpuWorker, RefusesMemoryOfAnotherRankOrModelOrWriter) {
 TEST_F(GpuWorker, PassesOnThatTheDeviceRefusesTheMemory) {
   spawn();
   tell(msg::register_kv{memory});
-  tell(msg::memory_registered{0, 0, {ec::out_of_memory, "too much"}});
+  tell(msg::memory_registered{0, 0, {ec::out_of_memory, "too much"}, {}});
   ASSERT_EQ(rank.registered.size(), 1u);
   EXPECT_EQ(rank.registered[0].reason.code, ec::out_of_memory);
   EXPECT_THAT(told.ready, IsEmpty());
@@ -600,6 +600,45 @@ TEST_F(GpuWorker, S9ReportsALateJobOnceAndItsEndOnce) {
   EXPECT_THAT(take_reports(), ElementsAre("1 drained"));
 }
 
+TEST_F(GpuWorker, G1AsksTheDeviceBeforeItCallsAJobLate) {
+  start();
+  run_step(begin(1, {1, 2}));
+  take_asked();
+  for (auto i = 0; i < 10; ++i)
+    world.advance(100ms);
+  const auto said = take_asked();
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_THAT(said[0], HasSubstr("tick"));
+  tell(msg::copies_done{{{1, true, 0, {}}}});
+  EXPECT_THAT(take_reports(), ElementsAre("1 done"));
+  tell(msg::device_ticked{never});
+  EXPECT_THAT(take_reports(), ElementsAre("2 late"));
+  world.advance(1s);
+  EXPECT_THAT(take_asked(), IsEmpty()) << "nothing is left to ask for";
+}
+
+// It may hang in its driver.
+TEST_F(GpuWorker, G1WaitsNoLongerThanThatForADeviceThatSaysNothing) {
+  start();
+  run_step(begin(1, {1}));
+  for (auto i = 0; i < 10; ++i)
+    world.advance(100ms);
+  EXPECT_THAT(take_reports(), IsEmpty());
+  world.advance(look_patience - 1ns);
+  EXPECT_THAT(take_reports(), IsEmpty());
+  run_step(begin(2, {2}));
+  world.advance(1ns);
+  EXPECT_THAT(take_reports(), ElementsAre("1 late"));
+  take_asked();
+  for (auto i = 0; i < 10; ++i)
+    world.advance(100ms);
+  world.advance(look_patience);
+  EXPECT_THAT(take_reports(), ElementsAre("2 late"));
+  EXPECT_THAT(take_asked(), IsEmpty()) << "one question at a time";
+  tell(msg::device_ticked{never}); // At last.
+  EXPECT_THAT(take_reports(), IsEmpty());
+}
+
 TEST_F(GpuWorker, S9FailsWhatIsInFlightWhenTheDeviceGoes) {
   start();
   run_step(begin(1, {1}));
@@ -672,7 +711,7 @@ TEST_F(GpuWorker, AnswersRegistrationsWithoutAScheduler) {
   tell(msg::register_kv{memory});
   world.kill(boss);
   EXPECT_TRUE(is_alive(uut));
-  tell(msg::memory_registered{10, 4'096, {}});
+  tell(msg::memory_registered{10, 4'096, {}, {}});
   EXPECT_EQ(rank.registered.size(), 1u);
   EXPECT_FALSE(is_alive(uut));
   start();

@@ -45,7 +45,7 @@ protected:
                       world.spawn(mute<scheduler_worker_port>),
                       world.spawn(fake_rank_side, &heard));
     tell(msg::register_kv{});
-    tell(msg::memory_registered{8, 1, {}});
+    tell(msg::memory_registered{8, 1, {}, {}});
   }
 
   template <class Message>

@@ -7,6 +7,7 @@
 #include "kvtide/runtime.hpp"
 
 #include "actors/runtime_impl.hpp"
+#include "tests/actors/silent_engine.hpp"
 
 #include <caf/exit_reason.hpp>
 #include <caf/send.hpp>
@@ -17,7 +18,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -246,6 +249,63 @@ TEST_F(Runtime, RestartsARankWhoseDeviceDied) {
   register_memory();
   ASSERT_TRUE(on_engine<rank_back>());
   serve(1, 1);
+}
+
+TEST_F(Runtime, G7DoesNotStartARankAgainWhoseGpuIsLost) {
+  uut.reset();
+  opts.ranks = 2;
+  uut.emplace(runtime::start(opts).value());
+  kill(access::parts(side()).worker);
+  ASSERT_TRUE(on_rank<kv_unregistered>());
+  const auto gpu_of_0 = std::make_shared<test::silent_gpu>();
+  access::parts(*uut).change_device = [gpu_of_0](device_config& config) {
+    config.engine = [gpu_of_0](const gpu::wake_function&) {
+      return std::make_unique<test::silent_engine>(gpu_of_0);
+    };
+  };
+  ASSERT_EQ(uut->restart_rank(0).code, ec::none);
+  gpu_of_0->lost = {ec::device_failure, "an illegal memory access"};
+  register_memory();
+  caf::anon_send(access::parts(side()).device, msg::device_woke{});
+  auto failed = on_rank<rank_failed>();
+  ASSERT_TRUE(failed);
+  EXPECT_EQ(failed->reason.code, ec::device_failure);
+  const auto why = failed->reason.text;
+  EXPECT_NE(why.find("an illegal memory access"), std::string::npos) << why;
+  failed = on_rank<rank_failed>();
+  ASSERT_TRUE(failed);
+  EXPECT_EQ(failed->reason.code, ec::rank_unavailable);
+  ASSERT_TRUE(on_rank<kv_unregistered>());
+  const auto refused = uut->restart_rank(0);
+  EXPECT_EQ(refused.code, ec::device_failure);
+  EXPECT_EQ(refused.text, why);
+  // The process lives, and so do the scheduler and the other rank.
+  uut->get_stats();
+  EXPECT_TRUE(on_engine<stats_answer>());
+  auto& other = uut->local_rank(1);
+  other.get_stats();
+  auto other_ear = ear<rank_event>{};
+  EXPECT_TRUE(other_ear.await<rank_stats>(other));
+}
+
+TEST_F(Runtime, G6RefusesToBeginAStepWhileAStreamIsCaptured) {
+  register_memory();
+  auto captured = true;
+  auto calls = compute_calls{};
+  calls.record
+    = [](std::uint64_t stream) { return result<std::uint64_t>{stream}; };
+  calls.check_not_capturing = [&captured] {
+    return captured ? error{ec::out_of_order, "captured"} : error{};
+  };
+  access::parts(side()).compute->open(std::move(calls));
+  side().begin_step(1);
+  const auto failed = on_rank<rank_failed>();
+  ASSERT_TRUE(failed);
+  EXPECT_EQ(failed->reason.code, ec::out_of_order);
+  EXPECT_EQ(failed->reason.text, "captured");
+  captured = false;
+  run_step({1, {}, {}, {}}); // The call had no effect.
+  access::parts(side()).compute->close();
 }
 
 TEST_F(Runtime, AnswersEveryCallWhenTheSchedulerDied) {

@@ -27,7 +27,7 @@ driver_device(device_actor::stateful_pointer<driver_device_state> self,
   };
   return {
     [log, answer](const msg::register_memory&) {
-      answer(msg::memory_registered{log->slots, 1, {}});
+      answer(msg::memory_registered{log->slots, 1, {}, {}});
     },
     [answer](const msg::unregister_memory&) {
       answer(msg::memory_unregistered{});

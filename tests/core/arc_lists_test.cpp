@@ -59,6 +59,17 @@ TEST_F(ArcLists, RememberWhatWasEvictedFromWhichList) {
   EXPECT_EQ(names_of(lists(strict).b2), (names{"2/0"}));
 }
 
+TEST_F(ArcLists, HaveGhostsOnceAnEntryWasEvictedFromEitherList) {
+  fill(strict, 2);
+  fill(lenient, 2);
+  EXPECT_FALSE(strict.has_ghosts());
+  strict.evict(std::vector<slot_id>{0});
+  EXPECT_TRUE(strict.has_ghosts());
+  lenient.touch(1);
+  lenient.evict(std::vector<slot_id>{1});
+  EXPECT_TRUE(lenient.has_ghosts());
+}
+
 TEST_F(ArcLists, MoveTheTargetAtGhostsOfEitherSide) {
   fill(strict, 4);
   strict.touch(3);

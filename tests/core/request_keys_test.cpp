@@ -94,10 +94,10 @@ TEST(RequestKeys, EVT_01_names_what_the_first_chunk_follows) {
   uut.append({}, {}, hash(77));
   uut.append(hashes(0, 2), {}, {});
   const auto first = described(uut, 0, 1);
-  ASSERT_TRUE(first.parent.has_value());
+  ASSERT_NE(first.parent, nullptr);
   EXPECT_EQ(first.parent->hash, hash(77));
   EXPECT_EQ(first.parent->group, 1u);
-  EXPECT_FALSE(described(uut, 1).parent.has_value());
+  EXPECT_EQ(described(uut, 1).parent, nullptr);
 }
 
 } // namespace

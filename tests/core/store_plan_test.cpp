@@ -73,6 +73,23 @@ TEST(StorePlan, OffersGroupsInOrderAndChunksAscending) {
   EXPECT_THAT(it.plan(12, {1, 0}), ElementsAre("1/0 2", "2/0 3", "0/1 11"));
 }
 
+TEST(StorePlan, BecomesARowForEachChunkThatIsGranted) {
+  auto it = stock{shape_of({{4}})};
+  it.keys(3).blocks({{1, 2, 3}});
+  auto plan = it.plan_of(12, {0});
+  auto grant = store_grant{};
+  grant.accepted = {{0, 7}, {2, 5}};
+  const auto rows = rows_of(grant, plan.candidates);
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(row_text(rows[0].chunk, rows[0].key.group, rows[0].blocks),
+            "0/0 1");
+  EXPECT_EQ(row_text(rows[1].chunk, rows[1].key.group, rows[1].blocks),
+            "2/0 3");
+  EXPECT_EQ(rows[0].slot, 7u);
+  EXPECT_EQ(rows[1].slot, 5u);
+  EXPECT_EQ(rows[1].key, plan.candidates[2].key);
+}
+
 TEST(StorePlan, OffersNothingBeyondTheClamp) {
   auto it = stock{shape_of({{4}}, 2)};
   it.keys(9).blocks({{1, 2, 3, 4, 5}});

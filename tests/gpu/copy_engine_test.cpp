@@ -391,9 +391,15 @@ TEST_P(copy_engine_contract, CanBeDestroyedWithJobsInFlight) {
   make_rig(std::move(config));
   const auto event = rig->begin_compute();
   rig->submit(held_store(0, 1, 1, event));
-  for (job_id id = 1; id < 50; ++id)
-    rig->submit(id % 2 == 0 ? memory().store(id, id % 8, 2)
-                            : memory().load(id, 3, id % 8));
+  for (job_id id = 1; id < 50; ++id) {
+    // Stores read what no load writes, and loads of a block follow one another:
+    // order on blocks is the owner's.
+    auto job = id % 2 == 0 ? memory().store(id, id % 4, 2)
+                           : memory().load(id, 3, 4 + id / 2 % 4);
+    if (id % 2 == 1 && id > 8)
+      job.after = {id - 8};
+    rig->submit(job);
+  }
   rig->destroy_engine();
 }
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#include "kvtide/gpu.hpp"
+
+#include "examples/replay/device_choice.hpp"
 #include "examples/replay/engine.hpp"
 #include "examples/replay/mix.hpp"
 
@@ -8,6 +11,7 @@
 
 #include <ostream>
 #include <string>
+#include <variant>
 #include <vector>
 
 namespace kvtide::replay {
@@ -148,6 +152,54 @@ INSTANTIATE_TEST_SUITE_P(
               opts.copy_latency_us = 0;
               opts.copy_bandwidth = 0;
             }}),
+  [](const auto& what) { return std::string{what.param.name}; });
+
+// -- on a GPU -----------------------------------------------------------------
+
+class EngineOnGpu : public Engine {};
+
+TEST_P(EngineOnGpu, FindsEveryByteRightAndLeavesNothingOver) {
+  if (!gpu::device_count())
+    GTEST_SKIP() << "no GPU";
+  const auto rows = make_trace(40);
+  auto opts = make_options();
+  opts.device = device_choice::cuda;
+  GetParam().apply(opts);
+  const auto chosen = choose_device(opts);
+  const auto result = replay(std::get<chosen_device>(chosen).opts, rows);
+  const auto shown = to_text(result);
+  EXPECT_EQ(result.exit_code(), 0) << shown;
+  EXPECT_FALSE(result.notes.empty()) << shown;
+  EXPECT_GT(result.counts.stored_bytes, 0u) << shown;
+  EXPECT_GT(result.compared_bytes[0], 0u) << shown;
+  expect_consistent(result);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+  Settings, EngineOnGpu,
+  ::testing::Values(setting{"async", [](replay_options&) {}},
+                    setting{"sync_packed",
+                            [](replay_options& opts) {
+                              opts.async = false;
+                              opts.shape.packed = true;
+                            }},
+                    setting{"window_two_ranks",
+                            [](replay_options& opts) {
+                              opts.shape.sliding_window = 300;
+                              opts.ranks = 2;
+                            }},
+                    setting{"host_fences_one_by_one",
+                            [](replay_options& opts) {
+                              opts.cuda.fences = fence_wait::host;
+                              opts.cuda.path = copy_path::plain;
+                              opts.shape.tokens_per_block = 7;
+                              opts.shape.device_blocks = 2'000;
+                              opts.shape.head_size = 3;
+                            }},
+                    setting{"kernel",
+                            [](replay_options& opts) {
+                              opts.cuda.path = copy_path::kernel;
+                            }}),
   [](const auto& what) { return std::string{what.param.name}; });
 
 // -- single properties

@@ -92,6 +92,70 @@ TEST(Options, SlowCopiesDownOnlyInSimulatedTime) {
     7u);
 }
 
+TEST(Options, AreReadForAGpu) {
+  const auto opts = accepted({"--device",
+                              "cuda",
+                              "--device-index",
+                              "3",
+                              "--cuda-path",
+                              "plain",
+                              "--cuda-kernel-below",
+                              "4KiB",
+                              "--cuda-kernel-blocks",
+                              "5",
+                              "--cuda-streams",
+                              "2",
+                              "--cuda-slice",
+                              "1MiB",
+                              "--cuda-in-flight",
+                              "2MiB",
+                              "--cuda-fence",
+                              "host",
+                              "--huge-pages",
+                              "required",
+                              "--prefault-threads",
+                              "6",
+                              "--no-numa",
+                              "--allow-pageable",
+                              "--calibration",
+                              "file"});
+  EXPECT_TRUE(opts.on_gpu());
+  EXPECT_EQ(opts.kind(), device_kind::cuda);
+  EXPECT_EQ(opts.device_index, 3);
+  EXPECT_EQ(opts.cuda.path, copy_path::plain);
+  EXPECT_EQ(opts.cuda.kernel_below, 4'096u);
+  EXPECT_EQ(opts.cuda.kernel_blocks, 5u);
+  EXPECT_EQ(opts.cuda.streams_per_direction, 2u);
+  EXPECT_EQ(opts.cuda.slice_bytes, 1u << 20);
+  EXPECT_EQ(opts.cuda.bytes_in_flight, 2u << 20);
+  EXPECT_EQ(opts.cuda.fences, fence_wait::host);
+  EXPECT_EQ(opts.cuda.huge_pages, huge_page_use::required);
+  EXPECT_EQ(opts.cuda.prefault_threads, 6u);
+  EXPECT_FALSE(opts.cuda.numa_binding);
+  EXPECT_TRUE(opts.cuda.allow_pageable);
+  EXPECT_EQ(opts.cuda.calibration_file, "file");
+  const auto defaults = accepted({});
+  EXPECT_FALSE(defaults.on_gpu());
+  EXPECT_EQ(defaults.kind(), device_kind::host_virtual);
+  EXPECT_EQ(defaults.cuda.kernel_below, std::nullopt);
+  EXPECT_TRUE(defaults.cuda.numa_binding);
+  EXPECT_EQ(accepted({"--device", "auto"}).device, device_choice::automatic);
+}
+
+TEST(Options, RefuseWhatAGpuCannotDo) {
+  for (const auto* device : {"cuda", "auto"})
+    EXPECT_THAT(refused({"--device", device, "--clock", "virtual"}),
+                HasSubstr("--clock"));
+  EXPECT_TRUE(accepted({"--device", "cuda", "--clock", "real"}).on_gpu());
+  EXPECT_THAT(refused({"--device", "gpu"}), HasSubstr("--device"));
+  EXPECT_THAT(refused({"--device-index", "-1"}), HasSubstr("--device-index"));
+  EXPECT_THAT(refused({"--cuda-path", "fast"}), HasSubstr("--cuda-path"));
+  EXPECT_THAT(refused({"--cuda-kernel-blocks", "0"}),
+              HasSubstr("--cuda-kernel-blocks"));
+  EXPECT_THAT(refused({"--cuda-slice", "2MiB", "--cuda-in-flight", "1MiB"}),
+              HasSubstr("--cuda-in-flight"));
+}
+
 TEST(Options, ExplainThemselves) {
   const auto res = parse({"--help"});
   const auto* exit = std::get_if<early_exit>(&res);
@@ -99,7 +163,8 @@ TEST(Options, ExplainThemselves) {
   EXPECT_EQ(exit->code, 0);
   for (const auto* name :
        {"--trace", "--rows", "--ranks", "--seed", "--abort-rate", "--rules",
-        "--policy", "--host-bytes", "--device-blocks", "--clock", "--json"})
+        "--policy", "--host-bytes", "--device-blocks", "--clock", "--json",
+        "--device", "--cuda-path"})
     EXPECT_THAT(exit->text, HasSubstr(name));
 }
 

@@ -61,6 +61,22 @@ if(NOT from_file STREQUAL output)
   message(SEND_ERROR "two runs differ: ${from_file}${output}")
 endif()
 
+# A GPU where there is one: else a word on that, and the host.
+run(0 --trace "${SAMPLE}" --rows 20 --device auto)
+if(NOT output MATCHES "mismatches +0\n")
+  message(SEND_ERROR "the report says: ${output}")
+endif()
+if(NOT errors MATCHES "^kvtide-replay: uses (GPU 0|the host device: )[^\n]*\n$")
+  message(SEND_ERROR "does not say which device: ${errors}")
+endif()
+if(errors MATCHES "uses the host device: ([^\n]*)\n")
+  set(reason "${CMAKE_MATCH_1}")
+  run(2 --trace "${SAMPLE}" --rows 20 --device cuda)
+  if(NOT errors STREQUAL "kvtide-replay: ${reason}\n" OR NOT output STREQUAL "")
+    message(SEND_ERROR "without a GPU: ${output}${errors}")
+  endif()
+endif()
+
 # What depends on the wall time is there with either clock.
 foreach(clock IN ITEMS virtual real)
   run(0 --trace "${SAMPLE}" --rows 100 --clock ${clock} --json -)

@@ -29,7 +29,7 @@ instant_device(device_actor::stateful_pointer<instant_device_state> self,
   };
   return {
     [=](const msg::register_memory&) {
-      self->send(worker(), msg::memory_registered{slots, 1, {}});
+      self->send(worker(), msg::memory_registered{slots, 1, {}, {}});
     },
     [](const msg::unregister_memory&) {},
     [=](const msg::submit_jobs& x) {
@@ -45,7 +45,9 @@ instant_device(device_actor::stateful_pointer<instant_device_state> self,
         check->fenced(x.step, x.jobs, x.skipped);
       self->send(worker(), msg::fence_made{x.step, {}});
     },
-    [](const msg::device_tick&) {},
+    [=](const msg::device_tick&) {
+      self->send(worker(), msg::device_ticked{never});
+    },
     [](const msg::device_woke&) {},
   };
 }

@@ -113,7 +113,8 @@ played_rank::play_device(device_actor::stateful_pointer<part_state> self,
                          played_rank* rank) {
   return listen<device_actor>(
     [=](const msg::register_memory&) {
-      self->send(rank->worker_, msg::memory_registered{rank->slots_, 1, {}});
+      self->send(rank->worker_,
+                 msg::memory_registered{rank->slots_, 1, {}, {}});
     },
     [=](const msg::unregister_memory&) {
       self->send(rank->worker_, msg::memory_unregistered{});

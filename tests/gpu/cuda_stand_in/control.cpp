@@ -155,6 +155,13 @@ void* device_view(const void* address, std::size_t bytes) {
   return find_for_device(m, {address, bytes}, -1).host;
 }
 
+std::uint64_t calls(std::string_view function) {
+  auto& m = machine::current();
+  const std::lock_guard lock{m.mutex};
+  const auto found = m.calls.find(function);
+  return found != m.calls.end() ? found->second : 0;
+}
+
 void fail_call(std::string_view function, std::uint32_t nth, cudaError_t code,
                bool sticky) {
   auto& m = machine::current();

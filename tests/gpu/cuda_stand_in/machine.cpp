@@ -28,6 +28,8 @@ machine& machine::current() {
 void machine::replace(const settings& wanted) {
   auto& made = the_machine();
   const auto next = made->generation + 1;
+  // What is running may still ask for the machine.
+  made->stop();
   made.reset();
   made = std::make_unique<machine>(wanted, next);
 }
@@ -49,6 +51,15 @@ machine::machine(settings requested, std::uint64_t number)
 }
 
 machine::~machine() {
+  stop();
+  for (const auto& [address, owned] : by_address)
+    if (owned->kind != memory_kind::registered_host)
+      std::free(owned->host);
+  for (const auto& [address, bytes] : reserved)
+    ::munmap(address, bytes);
+}
+
+void machine::stop() {
   mutex.lock();
   stopping = true;
   for (const auto& x : streams)
@@ -57,11 +68,6 @@ machine::~machine() {
   for (const auto& x : streams)
     if (x->worker.joinable())
       x->worker.join();
-  for (const auto& [address, owned] : by_address)
-    if (owned->kind != memory_kind::registered_host)
-      std::free(owned->host);
-  for (const auto& [address, bytes] : reserved)
-    ::munmap(address, bytes);
 }
 
 caller& machine::me() {
@@ -74,6 +80,7 @@ caller& machine::me() {
 cudaError_t machine::admit(const char* function, needs what) {
   auto& state = me();
   state.function = function;
+  ++calls[function];
   // CUDA Runtime API, cudaLaunchHostFunc: a host function must not make CUDA
   // calls; CUDA may refuse them.
   if (in_host_function())

@@ -44,6 +44,9 @@ public:
   /// Drops what has not run, and ends all threads. Not locked.
   ~machine();
 
+  /// Lets what is running end, and drops the rest. Not locked.
+  void stop();
+
   /// The one that `start` made. Not locked.
   static machine& current();
 
@@ -69,6 +72,7 @@ public:
 
   std::vector<std::string> refusals;
   std::vector<std::string> warnings;
+  std::map<std::string, std::uint64_t, std::less<>> calls;
 
   // -- devices ----------------------------------------------------------------
 

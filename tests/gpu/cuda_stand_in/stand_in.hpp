@@ -87,6 +87,10 @@ void run_all();
 /// @returns operations that were submitted and have not completed.
 std::size_t pending();
 
+/// How often a function was called since `start`, whatever came of it; "kernel"
+/// for launches.
+std::uint64_t calls(std::string_view function);
+
 // -- kernels ------------------------------------------------------------------
 
 /// Bytes at an address as the program under test knows it.
