@@ -12,48 +12,46 @@ namespace {
 std::vector<copy_way> make_all() {
   auto out = std::vector<copy_way>{};
   out.push_back({"desk", "a model of a copy engine"});
-  const auto add = [&out](const char* name, const char* about,
-                          gpu::copy_path path) -> copy_way& {
+  const auto add
+    = [&out](const char* name, const char* about, copy_path path) -> copy_way& {
     auto& added = out.emplace_back(copy_way{name, about});
     added.cuda = true;
     added.path = path;
     return added;
   };
-  add("cuda_batch", "the CUDA engine, batched copies", gpu::copy_path::batch);
-  add("cuda_plain", "the CUDA engine, one call per fragment",
-      gpu::copy_path::plain);
-  add("cuda_kernel", "the CUDA engine, copies by a kernel",
-      gpu::copy_path::kernel);
+  add("cuda_batch", "the CUDA engine, batched copies", copy_path::batch);
+  add("cuda_plain", "the CUDA engine, one call per fragment", copy_path::plain);
+  add("cuda_kernel", "the CUDA engine, copies by a kernel", copy_path::kernel);
   auto& host = add("cuda_host_fence",
                    "the CUDA engine, the host waits for "
                    "fences",
-                   gpu::copy_path::batch);
-  host.fences = gpu::fence_wait::host;
+                   copy_path::batch);
+  host.fences = fence_wait::host;
   // Fragments of the explorer are of 32 bytes or a few times that.
   auto& narrow = add("cuda_narrow",
                      "the CUDA engine, every fragment is cut and "
                      "everything waits for room",
-                     gpu::copy_path::batch);
+                     copy_path::batch);
   narrow.slice_bytes = 24;
   narrow.bytes_in_flight = 48;
   auto& host_narrow = add("cuda_narrow_host_fence",
                           "the same by a kernel, and the host waits "
                           "for fences",
-                          gpu::copy_path::kernel);
-  host_narrow.fences = gpu::fence_wait::host;
+                          copy_path::kernel);
+  host_narrow.fences = fence_wait::host;
   host_narrow.slice_bytes = 40;
   host_narrow.bytes_in_flight = 40;
   auto& wide = add("cuda_streams",
                    "the CUDA engine, three streams in each "
                    "direction",
-                   gpu::copy_path::plain);
+                   copy_path::plain);
   wide.streams_per_direction = 3;
   wide.slice_bytes = 64;
   wide.bytes_in_flight = 128;
   auto& pageable = add("cuda_pageable",
                        "the CUDA engine, a pool that is not "
                        "pinned",
-                       gpu::copy_path::batch);
+                       copy_path::batch);
   pageable.pinned = false;
   pageable.slice_bytes = 64;
   pageable.bytes_in_flight = 128;

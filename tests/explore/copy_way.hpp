@@ -18,8 +18,8 @@ struct copy_way {
   /// The CUDA engine on a machine without a GPU. Otherwise `copy_desk`, which
   /// takes `scenario::stream_fences`.
   bool cuda = false;
-  gpu::copy_path path = gpu::copy_path::automatic;
-  gpu::fence_wait fences = gpu::fence_wait::stream;
+  copy_path path = copy_path::automatic;
+  fence_wait fences = fence_wait::stream;
   /// The host pool is registered. Otherwise copies go through pinned buffers.
   bool pinned = true;
   std::uint64_t slice_bytes = 1u << 20;

@@ -7,6 +7,7 @@
 #include "gpu/cuda/handles.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -155,22 +156,29 @@ cuda_copies::open(gpu::wake_function wake, std::shared_ptr<void> keep) {
   how.streams_per_direction = way_.streams_per_direction;
   how.bounce_bytes = 128; // Less than a job needs.
   how.fences = way_.fences;
+  // `drain` has left nothing to wait for.
+  how.patience = std::chrono::milliseconds{0};
   how.keep = std::move(keep);
   how.fault = [this](job_id, job_kind) { return take_fault(); };
   auto engine = require(gpu::make_cuda_copy_engine(std::move(how)));
   return std::make_unique<cuda_life>(*this, std::move(engine));
 }
 
-void cuda_copies::compute(std::uint64_t fence, std::function<void()> first_half,
-                          std::function<void()> second_half) {
+void cuda_copies::compute(std::uint64_t fence,
+                          const std::function<void()>& first_half,
+                          const std::function<void()>& second_half) {
   const gpu::device_scope scope{device_};
   if (fence != 0)
     require("cudaStreamWaitEvent",
             ::cudaStreamWaitEvent(compute_.get(),
                                   reinterpret_cast<cudaEvent_t>(fence), 0));
-  require("kernel", stand_in::enqueue(compute_.get(), std::move(first_half),
-                                      std::move(second_half),
-                                      {{memory_.get(), kv_bytes_}}));
+  const auto launch = [&] {
+    return stand_in::enqueue(compute_.get(), first_half, second_half,
+                             {{memory_.get(), kv_bytes_}});
+  };
+  // It may have met the fault that was meant for a kernel that copies.
+  if (launch() != cudaSuccess)
+    require("kernel", launch());
 }
 
 std::uint64_t cuda_copies::record() {

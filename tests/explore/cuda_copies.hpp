@@ -69,8 +69,8 @@ public:
 
   /// Enqueues compute behind a fence.
   /// @param fence a `cudaEvent_t`, or zero
-  void compute(std::uint64_t fence, std::function<void()> first_half,
-               std::function<void()> second_half);
+  void compute(std::uint64_t fence, const std::function<void()>& first_half,
+               const std::function<void()>& second_half);
 
   /// @returns what copies may wait for: all compute so far
   [[nodiscard]] std::uint64_t record();

@@ -123,7 +123,7 @@ void world::watch(const Handle& actor, const std::string& name,
                        rank](const caf::error& reason) {
     gone_.insert(id);
     // A worker and its device go together.
-    if (!over_ && doomed_.count(id) == 0
+    if (!over_ && doomed_.count(id) == 0 && !(rank && ranks_[*rank].lost())
         && (!rank || (ranks_[*rank].alive && doomed_ranks_.count(*rank) == 0)))
       findings_.report("life",
                        name + " died: " + actors_.system().render(reason));
@@ -261,7 +261,8 @@ world::play_rank_side(rank_side_actor::stateful_pointer<player_state>, world* w,
     },
     [=](const rank_failed& x) {
       if (w->ranks_[r].alive && w->ranks_[r].incarnation == life
-          && w->doomed_ranks_.count(r) == 0 && !w->over_)
+          && w->doomed_ranks_.count(r) == 0 && !w->over_
+          && !w->ranks_[r].lost())
         w->findings_.report("life", x.reason.text);
     },
     [](const rank_stats&) {},
