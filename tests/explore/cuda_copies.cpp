@@ -176,9 +176,11 @@ void cuda_copies::compute(std::uint64_t fence,
     return stand_in::enqueue(compute_.get(), first_half, second_half,
                              {{memory_.get(), kv_bytes_}});
   };
-  // It may have met the fault that was meant for a kernel that copies.
-  if (launch() != cudaSuccess)
-    require("kernel", launch());
+  // It may meet faults that were meant for kernels that copy.
+  auto status = launch();
+  for (auto faults = 0; status != cudaSuccess && faults < 8; ++faults)
+    status = launch();
+  require("kernel", status);
 }
 
 std::uint64_t cuda_copies::record() {
@@ -212,7 +214,7 @@ cuda_copies::look_at(const stand_in::operation& what) const {
 }
 
 /// The first job that has not all of its bytes and names these.
-std::optional<job_id> cuda_copies::owner(const kv_copy& what) const {
+std::optional<job_id> cuda_copies::owner(const kv_copy& what) {
   const auto names = [](const job_view& x, bool device, const range& wanted) {
     const auto has = [&](const std::byte* at) {
       return std::any_of(x.job.fragments.begin(), x.job.fragments.end(),
@@ -226,7 +228,8 @@ std::optional<job_id> cuda_copies::owner(const kv_copy& what) const {
     // Neighbours are copied as one.
     return has(wanted.first) && has(wanted.first + wanted.second - 1);
   };
-  for (const auto& x : jobs_) {
+  auto found = std::vector<job_view*>{};
+  for (auto& x : jobs_) {
     if (x.whole || x.job.kind != what.kind)
       continue;
     const auto all = [&](const std::vector<range>& ranges, bool device) {
@@ -235,13 +238,23 @@ std::optional<job_id> cuda_copies::owner(const kv_copy& what) const {
       });
     };
     if (all(what.device, true) && (!way_.pinned || all(what.host, false)))
-      return x.job.id;
+      found.push_back(&x);
   }
-  return std::nullopt;
+  if (found.empty())
+    return std::nullopt;
+  for (auto* x : found)
+    x->shared = x->shared || found.size() > 1;
+  return found.front()->job.id;
 }
 
-cuda_copies::purpose
-cuda_copies::find_purpose(const stand_in::stream& where) const {
+cuda_copies::job_view* cuda_copies::find(job_id id) {
+  const auto found
+    = std::find_if(jobs_.begin(), jobs_.end(),
+                   [id](const job_view& x) { return x.job.id == id; });
+  return found != jobs_.end() ? &*found : nullptr;
+}
+
+cuda_copies::purpose cuda_copies::find_purpose(const stand_in::stream& where) {
   auto out = purpose{};
   out.of = where.queue.front();
   const auto& what = *out.of;
@@ -262,12 +275,10 @@ cuda_copies::find_purpose(const stand_in::stream& where) const {
         break;
       }
     if (const auto last = last_jobs_.find(where.id);
-        !out.job && last != last_jobs_.end()
-        && std::any_of(jobs_.begin(), jobs_.end(), [&](const job_view& x) {
-             return x.job.id == last->second && !x.whole
-                 && x.job.kind == job_kind::store;
-           }))
-      out.job = last->second;
+        !out.job && last != last_jobs_.end())
+      if (const auto* x = find(last->second);
+          x != nullptr && !x->whole && x->job.kind == job_kind::store)
+        out.job = last->second;
     out.moves_buffer = out.job.has_value();
   } else if (const auto copied = look_at(what); !copied.device.empty()) {
     out.job = owner(copied);
@@ -285,7 +296,7 @@ const cuda_copies::purpose&
 cuda_copies::purpose_of(const stand_in::stream& where) {
   auto& known = purposes_[where.id];
   const auto& next = where.queue.front();
-  if (known.of != next)
+  if (known.of != next || (known.job && find(*known.job) == nullptr))
     known = find_purpose(where);
   else if (known.kind == choice_kind::copy_start && next->next_piece > 0)
     known.kind = choice_kind::copy_end;
@@ -343,10 +354,7 @@ void cuda_copies::notice(const stand_in::stream& where) {
   const auto what = purpose_of(where);
   if (!what.job)
     return;
-  const auto found
-    = std::find_if(jobs_.begin(), jobs_.end(),
-                   [&](const job_view& x) { return x.job.id == *what.job; });
-  auto& job = *found;
+  auto& job = *find(*what.job);
   if (!std::exchange(job.started, true))
     watcher_.starts(rank_, job.job.id);
   const auto last = what.of->next_piece + 1 >= what.of->pieces.size();
@@ -355,7 +363,8 @@ void cuda_copies::notice(const stand_in::stream& where) {
     last_jobs_[where.id] = job.job.id;
   }
   const auto through_buffer = !way_.pinned && job.job.kind == job_kind::store;
-  if (last && job.moved == job.bytes && what.moves_buffer == through_buffer) {
+  if (last && !job.shared && job.moved == job.bytes
+      && what.moves_buffer == through_buffer) {
     job.whole = true;
     watcher_.ends(rank_, job.job.id, true);
   }
@@ -372,9 +381,15 @@ gpu::copy_fault cuda_copies::take_fault() {
   return out;
 }
 
-void cuda_copies::fail_calls() {
-  for (const auto* call : {"kernel", "cudaMemcpyBatchAsync", "cudaMemcpyAsync"})
+void cuda_copies::fail_calls() const {
+  const auto fail = [](const char* call) {
     stand_in::fail_call(call, 1, cudaErrorInvalidValue);
+  };
+  if (way_.path == copy_path::kernel)
+    fail("kernel");
+  if (way_.path != copy_path::plain)
+    fail("cudaMemcpyBatchAsync");
+  fail("cudaMemcpyAsync");
 }
 
 void cuda_copies::lose() {
@@ -390,23 +405,23 @@ bool cuda_copies::lost() const {
 // -- ends ---------------------------------------------------------------------
 
 void cuda_copies::concluded(const gpu::completion& how) {
-  const auto found
-    = std::find_if(jobs_.begin(), jobs_.end(),
-                   [&](const job_view& x) { return x.job.id == how.job; });
-  if (found == jobs_.end())
+  auto* job = find(how.job);
+  if (job == nullptr)
     return found_.report("S9", "the engine of rank " + std::to_string(rank_)
                                  + " says how job " + std::to_string(how.job)
                                  + " ended, which it does not have");
   const auto done = how.result == gpu::copy_result::done;
-  if (done && !found->whole && found->bytes > 0)
+  if (done && !job->whole && !job->shared && job->bytes > 0)
     found_.report("S9", "the engine of rank " + std::to_string(rank_)
                           + " says that job " + std::to_string(how.job)
-                          + " has ended, but only "
-                          + std::to_string(found->moved) + " of "
-                          + std::to_string(found->bytes) + " bytes were moved");
-  if (!found->whole)
+                          + " has ended, but only " + std::to_string(job->moved)
+                          + " of " + std::to_string(job->bytes)
+                          + " bytes were moved");
+  if (done && !job->started)
+    watcher_.starts(rank_, how.job);
+  if (!job->whole)
     watcher_.ends(rank_, how.job, done);
-  jobs_.erase(found);
+  jobs_.erase(jobs_.begin() + (job - jobs_.data()));
 }
 
 void cuda_copies::drain() {

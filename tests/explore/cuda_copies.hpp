@@ -100,8 +100,8 @@ public:
     next_fault_ = row;
   }
 
-  /// The next calls that copy fail, whatever the path: on all devices.
-  static void fail_calls();
+  /// The next calls that copy this way fail, of whatever device.
+  void fail_calls() const;
 
   /// An error that stays (G7): nothing of this device goes on.
   void lose();
@@ -121,6 +121,10 @@ private:
     bool started = false;
     /// All bytes are where they should be.
     bool whole = false;
+    /// Another one has copied the same bytes meanwhile, so that nobody knows
+    /// whose operations are whose: what the engine says is believed, and the
+    /// bytes are looked at when it says so.
+    bool shared = false;
   };
 
   /// What an operation is for.
@@ -144,11 +148,14 @@ private:
 
   [[nodiscard]] kv_copy look_at(const stand_in::operation& what) const;
 
-  [[nodiscard]] std::optional<job_id> owner(const kv_copy& what) const;
+  [[nodiscard]] std::optional<job_id> owner(const kv_copy& what);
+
+  /// Null if it is with the engine no longer.
+  [[nodiscard]] job_view* find(job_id id);
 
   const purpose& purpose_of(const stand_in::stream& where);
 
-  [[nodiscard]] purpose find_purpose(const stand_in::stream& where) const;
+  [[nodiscard]] purpose find_purpose(const stand_in::stream& where);
 
   /// One entry for each stream of the device that could go on.
   [[nodiscard]] std::vector<std::pair<stand_in::stream_ptr, choice>>

@@ -139,7 +139,7 @@ void world::fail_copy(const choice& what) {
   else if (what.row < 2)
     rank.cuda->fail_next(what.row);
   else
-    cuda_copies::fail_calls();
+    rank.cuda->fail_calls();
 }
 
 void world::bring_back(rank_id r) {
