@@ -2,6 +2,7 @@
 
 #include "tests/explore/cuda_copies.hpp"
 
+#include "gpu/cuda/bounce_buffer.hpp"
 #include "gpu/cuda/cuda_copy_engine.hpp"
 #include "gpu/cuda/device_scope.hpp"
 #include "gpu/cuda/handles.hpp"
@@ -30,6 +31,11 @@ T require(result<T> made) {
 
 const std::byte* bytes_at(const void* address) {
   return static_cast<const std::byte*>(address);
+}
+
+/// @pre `what` moves bytes between the pool and a pinned buffer
+const std::vector<gpu::fragment>& moves_of(const stand_in::operation& what) {
+  return static_cast<const gpu::bounce_move*>(what.host_data)->parts;
 }
 
 } // namespace
@@ -213,6 +219,19 @@ cuda_copies::look_at(const stand_in::operation& what) const {
   return out;
 }
 
+void cuda_copies::see_through(kv_copy& what,
+                              const std::vector<gpu::fragment>& moves) {
+  for (auto& [first, bytes] : what.host)
+    for (const auto& x : moves) {
+      const auto store = what.kind == job_kind::store;
+      const auto* buffer = bytes_at(store ? x.src : x.dst);
+      if (first < buffer || first >= buffer + x.bytes)
+        continue;
+      first = bytes_at(store ? x.dst : x.src) + (first - buffer);
+      break;
+    }
+}
+
 /// The first job that has not all of its bytes and names these.
 std::optional<job_id> cuda_copies::owner(const kv_copy& what) {
   const auto names = [](const job_view& x, bool device, const range& wanted) {
@@ -237,7 +256,7 @@ std::optional<job_id> cuda_copies::owner(const kv_copy& what) {
         return names(x, device, one);
       });
     };
-    if (all(what.device, true) && (!way_.pinned || all(what.host, false)))
+    if (all(what.device, true) && all(what.host, false))
       found.push_back(&x);
   }
   if (found.empty())
@@ -269,9 +288,11 @@ cuda_copies::purpose cuda_copies::find_purpose(const stand_in::stream& where) {
     // A load's buffer is filled before it is copied, a store's is emptied
     // afterwards.
     for (const auto& next : where.queue)
-      if (const auto copied = look_at(*next); !copied.device.empty()) {
-        if (copied.kind == job_kind::load)
+      if (auto copied = look_at(*next); !copied.device.empty()) {
+        if (copied.kind == job_kind::load) {
+          see_through(copied, moves_of(what));
           out.job = owner(copied);
+        }
         break;
       }
     if (const auto last = last_jobs_.find(where.id);
@@ -280,7 +301,16 @@ cuda_copies::purpose cuda_copies::find_purpose(const stand_in::stream& where) {
           x != nullptr && !x->whole && x->job.kind == job_kind::store)
         out.job = last->second;
     out.moves_buffer = out.job.has_value();
-  } else if (const auto copied = look_at(what); !copied.device.empty()) {
+  } else if (auto copied = look_at(what); !copied.device.empty()) {
+    if (!way_.pinned && copied.kind == job_kind::load) {
+      see_through(copied, buffers_[where.id]);
+    } else if (!way_.pinned) {
+      for (const auto& next : where.queue)
+        if (next->host_function) {
+          see_through(copied, moves_of(*next));
+          break;
+        }
+    }
     out.job = owner(copied);
     out.bytes = copied.bytes;
     if (!out.job)
@@ -355,6 +385,8 @@ void cuda_copies::notice(const stand_in::stream& where) {
   if (!what.job)
     return;
   auto& job = *find(*what.job);
+  if (what.moves_buffer && job.job.kind == job_kind::load)
+    buffers_[where.id] = moves_of(*what.of);
   if (!std::exchange(job.started, true))
     watcher_.starts(rank_, job.job.id);
   const auto last = what.of->next_piece + 1 >= what.of->pieces.size();
@@ -461,6 +493,7 @@ void cuda_copies::close() {
       watcher_.ends(rank_, x.job.id, false);
   jobs_.clear();
   last_jobs_.clear();
+  buffers_.clear();
   next_fault_.reset();
   events_.reset();
   pool_.reset();

@@ -148,6 +148,12 @@ private:
 
   [[nodiscard]] kv_copy look_at(const stand_in::operation& what) const;
 
+  /// Takes what lies in a pinned buffer for the place in the pool that it comes
+  /// from or goes to.
+  /// @param moves what a host function moves between the two
+  static void see_through(kv_copy& what,
+                          const std::vector<gpu::fragment>& moves);
+
   [[nodiscard]] std::optional<job_id> owner(const kv_copy& what);
 
   /// Null if it is with the engine no longer.
@@ -195,6 +201,8 @@ private:
   std::vector<job_view> jobs_;
   /// Of the first operation of a stream.
   std::map<stand_in::object_id, purpose> purposes_;
+  /// What a stream has moved into its pinned buffer last.
+  std::map<stand_in::object_id, std::vector<gpu::fragment>> buffers_;
   /// The job that a stream has copied last.
   std::map<stand_in::object_id, job_id> last_jobs_;
 };
