@@ -67,11 +67,16 @@ public:
   [[nodiscard]] std::unique_ptr<gpu::copy_engine>
   open(gpu::wake_function wake, std::shared_ptr<void> keep);
 
+  [[nodiscard]] bool is_open() const noexcept {
+    return events_ != nullptr;
+  }
+
   /// Enqueues compute behind a fence.
   /// @param fence a `cudaEvent_t`, or zero
   void compute(std::uint64_t fence, const std::function<void()>& first_half,
                const std::function<void()>& second_half);
 
+  /// @pre `is_open()`
   /// @returns what copies may wait for: all compute so far
   [[nodiscard]] std::uint64_t record();
 

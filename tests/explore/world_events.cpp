@@ -108,10 +108,10 @@ void world::ready(rank_id r, const step_ready& x) {
                                     + " became ready twice, or unasked, on "
                                       "rank "
                                     + std::to_string(r));
-  if (ranks_[r].lost())
+  const auto& cuda = ranks_[r].cuda;
+  if (cuda && (cuda->lost() || !cuda->is_open()))
     return; // Nothing can be enqueued any more: its process will end.
   enqueue_compute(r, x.step, events ? x.wait_for.handle : 0);
-  const auto& cuda = ranks_[r].cuda;
   caf::anon_send(ranks_[r].worker,
                  msg::end_step{x.step, {cuda ? cuda->record() : x.step + 1}});
 }
