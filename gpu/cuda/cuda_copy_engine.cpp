@@ -483,7 +483,9 @@ private:
       if (std::all_of(lanes_.begin(), lanes_.end(),
                       [](const auto& lane) { return lane->idle(); }))
         return true;
-      if (clock::now() > deadline)
+      // With nothing under way, nobody else would notice (G7).
+      look_for_loss("found when the engine ended");
+      if (lost_.code != ec::none || clock::now() > deadline)
         return false;
       std::this_thread::sleep_for(std::chrono::microseconds{100});
     }

@@ -31,15 +31,18 @@ enum class choice_kind : std::uint8_t {
   idle_time,
   /// The job deadline passes.
   deadline,
-  /// A copy stops half way.
+  /// A copy stops half way, or will.
   copy_failure,
   rank_death,
   rank_return,
   /// One of several things that the engine may do; zero is the plain one.
   whim,
+  /// A stream of a CUDA device does something else than to copy or compute:
+  /// preferred to all but messages.
+  device_work,
 };
 
-inline constexpr std::size_t choice_kinds = 14;
+inline constexpr std::size_t choice_kinds = 15;
 
 /// Everything that is not on a rank.
 inline constexpr std::uint32_t center = 0xffff'ffff;
@@ -48,9 +51,9 @@ struct choice {
   choice_kind kind = choice_kind::actor;
   /// The rank whose state alone it changes, or `center`.
   std::uint32_t rank = center;
-  /// Which actor, job or step, or the number of the whim.
+  /// Which actor, job, step or stream, or the number of the whim.
   std::uint64_t subject = 0;
-  /// The first bad row of a copy that fails.
+  /// The first bad row of a copy that fails, or which of several such choices.
   std::uint32_t row = 0;
 
   friend bool operator==(const choice&, const choice&) = default;

@@ -33,6 +33,7 @@ constexpr auto stopped = 130;
 
 struct arguments {
   std::vector<std::string> scenarios;
+  std::string device = "desk";
   std::uint64_t seed = 1;
   std::optional<std::string> seeds;
   /// None, and an empty list, differ: the latter is the plain schedule.
@@ -94,6 +95,14 @@ void list_scenarios() {
               << x.about << '\n';
 }
 
+/// For --help.
+std::string device_names() {
+  auto out = std::string{};
+  for (const auto& x : all_copy_ways())
+    out += (out.empty() ? "" : ", ") + x.name;
+  return out;
+}
+
 void print(const std::vector<std::string>& trace) {
   for (const auto& line : trace)
     std::cout << "  | " << line << '\n';
@@ -111,6 +120,7 @@ void tell_failure(const scenario& what, const outcome& seen,
             << "\n  choices: " << (choices.empty() ? "none" : choices) << '\n';
   print(again.trace);
   std::cout << "  again: kvtide-explore --scenario " << what.name
+            << (what.device == "desk" ? "" : " --device " + what.device)
             << " --choices '" << choices << "' --trace\n";
 }
 
@@ -164,7 +174,8 @@ int sweep(const std::vector<const scenario*>& which, seed_range seeds,
     if (swept.broken) {
       std::cout << "scenario " << what->name << " seed " << swept.seed
                 << ": broken\n";
-      tell_failure(*what, *swept.broken, how.shrink_runs);
+      tell_failure(with_device_of(*what, swept.seed), *swept.broken,
+                   how.shrink_runs);
       ++violations;
     } else if (interrupted != 0) {
       std::cout << "stopped at scenario " << what->name << " seed "
@@ -215,21 +226,37 @@ int explore(const arguments& how) {
     list_scenarios();
     return clean;
   }
+  if (how.device != cuda_in_turn && find_copy_way(how.device) == nullptr) {
+    std::cerr << "kvtide-explore: there is no device '" << how.device
+              << "'; --help names them\n";
+    return misused;
+  }
+  if (how.exhaustive && how.device != "desk") {
+    std::cerr << "kvtide-explore: --exhaustive needs --device desk: what the "
+                 "streams of two CUDA devices do is not independent, as one "
+                 "source of chance orders their batches\n";
+    return misused;
+  }
+  auto every = all_scenarios();
+  for (auto& x : every)
+    x.device = how.device;
   auto which = std::vector<const scenario*>{};
   for (const auto& name : how.scenarios) {
     if (name == "all") {
-      for (const auto& x : all_scenarios())
+      for (const auto& x : every)
         which.push_back(&x);
       continue;
     }
-    const auto* found = find_scenario(name);
-    if (std::find(which.begin(), which.end(), found) == which.end())
-      which.push_back(found);
-    if (found == nullptr) {
+    const auto found
+      = std::find_if(every.begin(), every.end(),
+                     [&](const scenario& x) { return x.name == name; });
+    if (found == every.end()) {
       std::cerr << "kvtide-explore: there is no scenario '" << name
                 << "'; --list names them\n";
       return misused;
     }
+    if (std::find(which.begin(), which.end(), &*found) == which.end())
+      which.push_back(&*found);
   }
   if (which.empty()) {
     std::cerr << "kvtide-explore: say --scenario NAME, or --scenario all, or "
@@ -258,8 +285,9 @@ int explore(const arguments& how) {
   }
   if (!how.choices) {
     auto next = random_chooser{how.seed};
-    return run_one(*which.front(), next, "seed " + std::to_string(how.seed),
-                   how.trace, how.shrink_runs);
+    return run_one(with_device_of(*which.front(), how.seed), next,
+                   "seed " + std::to_string(how.seed), how.trace,
+                   how.shrink_runs);
   }
   auto picks = schedule{};
   if (!from_text(*how.choices, picks)) {
@@ -268,7 +296,8 @@ int explore(const arguments& how) {
     return misused;
   }
   auto next = scripted_chooser{picks};
-  const auto status = run_one(*which.front(), next, "by choices", how.trace, 0);
+  const auto status = run_one(with_device_of(*which.front(), 0), next,
+                              "by choices", how.trace, 0);
   if (status != clean || next.all_applied())
     return status;
   std::cerr << "kvtide-explore: some of the --choices name decisions or picks "
@@ -295,6 +324,13 @@ int main(int argc, char** argv) {
     .add_option("--scenario", how.scenarios,
                 "what to run: a name of --list, or 'all'; may be repeated")
     ->allow_extra_args(false);
+  app
+    .add_option("--device", how.device,
+                "who makes the copies: " + device_names() + ", or "
+                  + cuda_in_turn
+                  + ", which is each of the CUDA engine's in the turn of the "
+                    "seeds")
+    ->capture_default_str();
   const auto number = CLI::Validator{as_decimal, "NUMBER", "number"};
   auto* seed = app.add_option("--seed", how.seed, "the seed of one run")
                  ->transform(number)

@@ -20,8 +20,14 @@ rank_memory::rank_memory(std::shared_ptr<const core::layout> shape,
   : shape_(std::move(shape)), rank_(rank), blocks_(blocks) {
   for (const auto& group : shape_->groups)
     block_tokens_ = std::max(block_tokens_, group.block_tokens);
-  cells_.resize(std::size_t{blocks_} * layers
-                * static_cast<std::size_t>(block_tokens_));
+  own_.resize(std::size_t{blocks_} * layers
+              * static_cast<std::size_t>(block_tokens_));
+  cells_ = own_.data();
+}
+
+void rank_memory::move_to(std::uint64_t* there) {
+  std::copy_n(cells_, own_.size(), there);
+  cells_ = there;
 }
 
 kv_memory rank_memory::describe() {
@@ -29,8 +35,8 @@ kv_memory rank_memory::describe() {
   auto out = kv_memory{};
   out.rank = rank_;
   auto& tensor = out.tensors.emplace_back();
-  tensor.base = cells_.data();
-  tensor.bytes = cells_.size() * token_bytes;
+  tensor.base = cells_;
+  tensor.bytes = bytes();
   tensor.blocks = blocks_;
   tensor.block_stride = plane * layers;
   tensor.page_bytes = tensor.block_stride;

@@ -23,6 +23,14 @@ public:
   rank_memory(std::shared_ptr<const core::layout> shape, rank_id rank,
               std::uint32_t blocks);
 
+  [[nodiscard]] std::uint64_t bytes() const noexcept {
+    return own_.size() * sizeof(std::uint64_t);
+  }
+
+  /// Goes on with the same content elsewhere.
+  /// @param there `bytes()` bytes that outlive all use
+  void move_to(std::uint64_t* there);
+
   /// What `register_kv` is told.
   [[nodiscard]] kv_memory describe();
 
@@ -45,7 +53,8 @@ private:
   std::uint32_t blocks_ = 0;
   /// The largest of any group.
   token_count block_tokens_ = 0;
-  std::vector<std::uint64_t> cells_;
+  std::vector<std::uint64_t> own_;
+  std::uint64_t* cells_ = nullptr;
 };
 
 } // namespace kvtide::explore

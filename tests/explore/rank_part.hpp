@@ -6,6 +6,7 @@
 #include "messages/gpu_worker.hpp"
 #include "messages/rank_side.hpp"
 #include "tests/explore/copy_desk.hpp"
+#include "tests/explore/cuda_copies.hpp"
 
 #include <caf/actor.hpp>
 
@@ -43,7 +44,9 @@ struct rank_member {
 
 /// One rank of a world: its actors, its copies and its compute.
 struct rank_part {
+  /// One of the two makes the copies.
   std::shared_ptr<copy_desk> desk;
+  std::shared_ptr<cuda_copies> cuda;
   incarnation_id incarnation = 1;
   bool alive = false;
   bool joined = false;
@@ -64,6 +67,11 @@ struct rank_part {
   std::deque<compute> stream;
   /// Handles of compute that has ended.
   std::set<std::uint64_t> ended;
+  /// Its CUDA context is gone.
+  [[nodiscard]] bool lost() const {
+    return cuda && cuda->lost();
+  }
+
   /// All plans that were sent to it, in order.
   std::vector<std::string> plans;
 

@@ -9,8 +9,10 @@
 
 namespace kvtide::explore {
 
-outcome run(const scenario& what, chooser& next, bool traced,
-            const interference& before) {
+namespace {
+
+outcome play(const scenario& what, chooser& next, bool traced,
+             const interference& before) {
   auto played = world{what, next, traced};
   played.run(before);
   const auto& how = played.past();
@@ -21,9 +23,25 @@ outcome run(const scenario& what, chooser& next, bool traced,
           how.performed,  how.decided_at, how.counted,     compared};
 }
 
+} // namespace
+
+outcome run(const scenario& what, chooser& next, bool traced,
+            const interference& before) {
+  auto out = play(what, next, traced, before);
+  if (copy_way_of(what.device, 0).cuda && !out.found)
+    for (const auto& left : world::leaks())
+      out.found = finding{"rest", left + " was not given back"};
+  return out;
+}
+
+scenario with_device_of(scenario what, std::uint64_t seed) {
+  what.device = copy_way_of(what.device, seed).name;
+  return what;
+}
+
 outcome run_seed(const scenario& what, std::uint64_t seed) {
   auto next = random_chooser{seed};
-  return run(what, next);
+  return run(with_device_of(what, seed), next);
 }
 
 sweep_result

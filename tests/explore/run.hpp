@@ -43,7 +43,11 @@ struct outcome {
 [[nodiscard]] outcome run(const scenario& what, chooser& next,
                           bool traced = false, const interference& before = {});
 
+/// With `cuda_in_turn` the seed says how the engine copies, too.
 [[nodiscard]] outcome run_seed(const scenario& what, std::uint64_t seed);
+
+/// The same scenario with the one device that a seed takes.
+[[nodiscard]] scenario with_device_of(scenario what, std::uint64_t seed);
 
 /// What came of many runs.
 struct sweep_result {

@@ -17,6 +17,9 @@ struct scenario {
   /// One sentence for `--list`.
   std::string about;
 
+  /// See copy_way.hpp: "desk", that of another way, or `cuda_in_turn`.
+  std::string device = "desk";
+
   options opts;
   /// Host slots of each rank.
   std::uint64_t slots = 64;

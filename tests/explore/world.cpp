@@ -32,9 +32,9 @@ std::uint64_t slot_bytes(const core::layout& shape) {
 // -- making it ----------------------------------------------------------------
 
 world::world(const scenario& what, chooser& next, bool traced)
-  : what_(what), next_(&next), traced_(traced),
-    shape_(std::make_shared<const core::layout>(
-      core::make_layout(what.opts).value())) {
+  : what_(what), way_(copy_way_of(what.device, 0)), next_(&next),
+    traced_(traced), shape_(std::make_shared<const core::layout>(
+                       core::make_layout(what.opts).value())) {
   memory_ = std::make_unique<shadow>(shape_, texts_, findings_,
                                      what_.opts.ranks, what_.blocks);
   engine_ = std::make_unique<engine_model>(what_, shape_, texts_, *memory_,
@@ -48,6 +48,8 @@ world::world(const scenario& what, chooser& next, bool traced)
     port_);
   watch(scheduler_, "the scheduler", {});
   ranks_.resize(what_.opts.ranks);
+  if (way_.cuda)
+    start_cuda_machine(devices());
   for (rank_id r = 0; r < ranks_.size(); ++r)
     start_rank(r);
   run_quietly();
@@ -92,6 +94,13 @@ engine_model::outlet world::engine_outlet() {
 
 world::~world() {
   over_ = true;
+  for (auto& rank : ranks_)
+    if (rank.cuda) {
+      // The engines first: what they end with, the world has to hear.
+      actors_.kill_at_once(rank.worker);
+      actors_.kill_at_once(rank.device);
+      rank.cuda->finish();
+    }
   past_.inputs.clear();
   // No handle may outlive the actor system.
   port_ = nullptr;
@@ -114,7 +123,7 @@ void world::watch(const Handle& actor, const std::string& name,
                        rank](const caf::error& reason) {
     gone_.insert(id);
     // A worker and its device go together.
-    if (!over_ && doomed_.count(id) == 0
+    if (!over_ && doomed_.count(id) == 0 && !(rank && ranks_[*rank].lost())
         && (!rank || (ranks_[*rank].alive && doomed_ranks_.count(*rank) == 0)))
       findings_.report("life",
                        name + " died: " + actors_.system().render(reason));
@@ -123,12 +132,7 @@ void world::watch(const Handle& actor, const std::string& name,
 
 void world::start_rank(rank_id r) {
   auto& rank = ranks_[r];
-  rank.desk = std::make_shared<copy_desk>(
-    r, *memory_,
-    [this, r](std::uint64_t handle) {
-      return ranks_[r].ended.count(handle) > 0;
-    },
-    what_.stream_fences);
+  give_device(r);
   rank.alive = true;
   rank.down = actors_.launch([this, r](caf::event_based_actor* self) {
     return play_down_link(self, r);
@@ -146,10 +150,16 @@ void world::start_rank(rank_id r) {
   device_options.host_bytes = what_.slots * slot_bytes(*shape_);
   device_options.rank = r;
   device_options.on_breach = breach_listener();
-  device_options.engine = [desk = rank.desk](gpu::wake_function wake) {
-    return desk->open(std::move(wake));
+  device_options.engine = [this, r](gpu::wake_function wake) {
+    auto& rank_ = ranks_[r];
+    if (!rank_.cuda)
+      return rank_.desk->open(std::move(wake));
+    return rank_.cuda->open(
+      std::move(wake), test::state_of<device_state>(rank_.device).own_pool);
   };
   rank.device = actors_.launch(device, device_options);
+  if (rank.cuda)
+    pin_pool(r, device_options.host_bytes);
   enroll(rank.device, r, rank_role::device);
   watch(rank.device, "the device of rank " + std::to_string(r), r);
   auto worker_options = worker_config_of(what_.opts, r, rank.incarnation);
@@ -160,6 +170,54 @@ void world::start_rank(rank_id r) {
   enroll(rank.worker, r, rank_role::worker);
   watch(rank.worker, "the worker of rank " + std::to_string(r), r);
   caf::anon_send(rank.worker, msg::register_kv{memory_->memory(r).describe()});
+}
+
+/// Who makes the copies of a new life.
+void world::give_device(rank_id r) {
+  auto& rank = ranks_[r];
+  if (!way_.cuda) {
+    rank.desk = std::make_shared<copy_desk>(
+      r, *memory_,
+      [this, r](std::uint64_t handle) {
+        return ranks_[r].ended.count(handle) > 0;
+      },
+      what_.stream_fences);
+    return;
+  }
+  if (rank.cuda && !rank.lost())
+    return;
+  auto& memory = memory_->memory(r);
+  auto made = std::make_shared<cuda_copies>(r, devices_++, way_, memory.bytes(),
+                                            *memory_, findings_);
+  memory.move_to(made->memory());
+  rank.cuda = std::move(made);
+}
+
+/// A context that was lost does not come back, so the next life has a device of
+/// its own.
+int world::devices() const {
+  return static_cast<int>(what_.opts.ranks + what_.rank_deaths);
+}
+
+/// The device actor finds the pool as its registrar has left it.
+void world::pin_pool(rank_id r, std::uint64_t host_bytes) {
+  auto& rank = ranks_[r];
+  const auto described = memory_->memory(r).describe();
+  auto shape = gpu::make_geometry(
+    described, static_cast<std::uint32_t>(shape_->groups.size()),
+    static_cast<std::uint32_t>(shape_->blocks_per_chunk),
+    gpu::memory_domain::host_only);
+  auto wanted = gpu::host_pool_config{};
+  wanted.host_bytes = host_bytes;
+  wanted.registrar = rank.cuda->make_registrar();
+  const auto opened = test::state_of<device_state>(rank.device)
+                        .own_pool->open(shape.value(), described, wanted);
+  if (!opened)
+    findings_.report("life", opened.failure().text);
+}
+
+std::vector<std::string> world::leaks() {
+  return stand_in::leaks();
 }
 
 // -- whom it plays ------------------------------------------------------------
@@ -203,7 +261,8 @@ world::play_rank_side(rank_side_actor::stateful_pointer<player_state>, world* w,
     },
     [=](const rank_failed& x) {
       if (w->ranks_[r].alive && w->ranks_[r].incarnation == life
-          && w->doomed_ranks_.count(r) == 0 && !w->over_)
+          && w->doomed_ranks_.count(r) == 0 && !w->over_
+          && !w->ranks_[r].lost())
         w->findings_.report("life", x.reason.text);
     },
     [](const rank_stats&) {},

@@ -41,7 +41,8 @@ namespace kvtide::explore {
 using interference = std::function<void(class world&, std::size_t event)>;
 
 /// Real actors (scheduler, requests, cache manager, workers, devices) and real
-/// memory. Between the scheduler and each worker there is a link in either
+/// memory, with the CUDA engine that of a machine without a GPU: one world at a
+/// time then. Between the scheduler and each worker there is a link in either
 /// direction whose deliveries are choices, as between two nodes. The engine,
 /// the compute of each rank and the copies are models that go on when they are
 /// chosen.
@@ -54,6 +55,10 @@ public:
   world& operator=(const world&) = delete;
 
   ~world();
+
+  /// What the machine without a GPU still has that somebody made, once no world
+  /// is there any more: one line each.
+  [[nodiscard]] static std::vector<std::string> leaks();
 
   /// Runs the scenario to its end, then looks at what is left.
   void run(const interference& before = {});
@@ -135,6 +140,9 @@ private:
 
   engine_model::outlet engine_outlet();
   void start_rank(rank_id rank);
+  void give_device(rank_id rank);
+  [[nodiscard]] int devices() const;
+  void pin_pool(rank_id rank, std::uint64_t host_bytes);
   template <class Handle>
   void enroll(const Handle& actor, rank_id rank, rank_role role);
   template <class Handle>
@@ -157,6 +165,7 @@ private:
   [[nodiscard]] choices open_choices() const;
   void add_messages(choices& out) const;
   void add_copies(choices& out) const;
+  void add_moves(choices& out) const;
   void add_compute(choices& out) const;
   void add_engine_and_time(choices& out) const;
   void add_trouble(choices& out) const;
@@ -182,6 +191,9 @@ private:
   void enqueue_compute(rank_id rank, step_id step, std::uint64_t fence);
   void start_compute(rank_id rank);
   void end_compute(rank_id rank);
+  [[nodiscard]] bool computes_on_device(rank_id rank) const;
+  void move_device(const choice& what);
+  void check_machine();
 
   // -- trouble ----------------------------------------------------------------
 
@@ -195,6 +207,7 @@ private:
   void kill_rank(rank_id rank);
   void notice_deaths();
   void lose_rank(rank_id rank);
+  void fail_copy(const choice& what);
   void bring_back(rank_id rank);
 
   // -- the end ----------------------------------------------------------------
@@ -206,6 +219,7 @@ private:
   // -- members ----------------------------------------------------------------
 
   scenario what_;
+  const copy_way& way_;
   chooser* next_;
   bool traced_;
   std::shared_ptr<const core::layout> shape_;
@@ -214,6 +228,9 @@ private:
   std::unique_ptr<shadow> memory_;
   std::unique_ptr<engine_model> engine_;
   std::deque<rank_part> ranks_;
+
+  /// Given to ranks so far.
+  int devices_ = 0;
 
   history past_;
   /// Whose an actor is, or was.

@@ -42,6 +42,8 @@ void world::run(const interference& before) {
                              "still alive");
   if (!found())
     check_rest();
+  if (way_.cuda && !found())
+    check_machine();
 }
 
 // -- what is open -------------------------------------------------------------
@@ -50,7 +52,10 @@ void world::run(const interference& before) {
 world::choices world::open_choices() const {
   auto out = choices{};
   add_messages(out);
-  add_copies(out);
+  if (way_.cuda)
+    add_moves(out);
+  else
+    add_copies(out);
   add_compute(out);
   add_engine_and_time(out);
   if (!ending_ && !over_)
@@ -80,17 +85,42 @@ void world::add_copies(choices& out) const {
       out.push_back({choice_kind::copy_start, r, id});
 }
 
+/// What the streams of all devices could do, compute included, in the order of
+/// their kinds.
+void world::add_moves(choices& out) const {
+  auto open = choices{};
+  for (rank_id r = 0; r < ranks_.size(); ++r) {
+    const auto& rank = ranks_[r];
+    if (!rank.cuda)
+      continue;
+    for (auto x : rank.cuda->moves()) {
+      if (x.kind == choice_kind::compute_start)
+        x.subject = rank.stream.front().step;
+      if (x.kind == choice_kind::compute_end)
+        x = {x.kind, center, r, 0}; // As below.
+      open.push_back(x);
+    }
+  }
+  for (auto kind : {choice_kind::device_work, choice_kind::copy_end,
+                    choice_kind::copy_start, choice_kind::compute_end,
+                    choice_kind::compute_start})
+    for (const auto& x : open)
+      if (x.kind == kind)
+        out.push_back(x);
+}
+
+/// Of ranks whose compute is not in a stream of a device.
 void world::add_compute(choices& out) const {
   // Two ranks that end the same step are seen by the engine: it is at the
   // center.
   for (rank_id r = 0; r < ranks_.size(); ++r)
     if (const auto& stream = ranks_[r].stream;
-        !stream.empty() && stream.front().running)
+        !computes_on_device(r) && !stream.empty() && stream.front().running)
       out.push_back({choice_kind::compute_end, center, r});
   for (rank_id r = 0; r < ranks_.size(); ++r)
     if (const auto& stream = ranks_[r].stream;
-        !stream.empty() && !stream.front().running
-        && ranks_[r].desk->fence_over(stream.front().fence))
+        !computes_on_device(r) && !stream.empty() && !stream.front().running
+        && (way_.cuda || ranks_[r].desk->fence_over(stream.front().fence)))
       out.push_back({choice_kind::compute_start, r, stream.front().step});
 }
 
@@ -111,19 +141,35 @@ void world::add_engine_and_time(choices& out) const {
 
 void world::add_trouble(choices& out) const {
   const auto copying = std::any_of(out.begin(), out.end(), [](const choice& x) {
-    return x.kind == choice_kind::copy_end || x.kind == choice_kind::copy_start;
+    return x.kind == choice_kind::copy_end || x.kind == choice_kind::copy_start
+        || x.kind == choice_kind::device_work;
   });
   if (actors_.timers_pending() && copying && deadlines_ < what_.deadlines)
     out.push_back({choice_kind::deadline, center, 0});
-  if (failures_ < what_.copy_failures)
+  if (failures_ < what_.copy_failures && way_.cuda)
+    for (rank_id r = 0; r < ranks_.size(); ++r)
+      // From its first or second row on, or as soon as a call fails.
+      for (std::uint32_t how = 0; how < 3 && ranks_[r].cuda->busy(); ++how)
+        out.push_back({choice_kind::copy_failure, r, 0, how});
+  if (failures_ < what_.copy_failures && !way_.cuda)
     for (rank_id r = 0; r < ranks_.size(); ++r)
       for (auto id : ranks_[r].desk->running())
         for (auto row : ranks_[r].desk->rows_to_fail(id))
           out.push_back({choice_kind::copy_failure, r, id, row});
   if (deaths_ < what_.rank_deaths && !engine_->over())
     for (rank_id r = 0; r < ranks_.size(); ++r)
-      if (ranks_[r].joined)
+      if (ranks_[r].joined) {
         out.push_back({choice_kind::rank_death, center, r});
+        if (way_.cuda && !ranks_[r].lost())
+          out.push_back({choice_kind::rank_death, center, r, 1});
+      }
+  // Its process sees that its compute fails, sooner or later.
+  for (rank_id r = 0; r < ranks_.size(); ++r)
+    if (ranks_[r].alive && ranks_[r].lost()
+        && std::none_of(out.begin(), out.end(), [r](const choice& x) {
+             return x.kind == choice_kind::rank_death && x.subject == r;
+           }))
+      out.push_back({choice_kind::rank_death, center, r});
   for (rank_id r = 0; r < ranks_.size(); ++r)
     if (!ranks_[r].alive && gone_.count(ranks_[r].device.id()) > 0)
       out.push_back({choice_kind::rank_return, center, r});
@@ -151,17 +197,24 @@ void world::perform(const choice& what, std::size_t index) {
   switch (what.kind) {
     case choice_kind::actor:
       return step_actor(index);
+    case choice_kind::device_work:
+      return move_device(what);
     case choice_kind::copy_end:
-      return ranks_[what.rank].desk->end(what.subject);
+      return way_.cuda ? move_device(what)
+                       : ranks_[what.rank].desk->end(what.subject);
     case choice_kind::copy_start:
-      return ranks_[what.rank].desk->start(what.subject);
+      return way_.cuda ? move_device(what)
+                       : ranks_[what.rank].desk->start(what.subject);
     case choice_kind::copy_failure:
       ++failures_;
-      return ranks_[what.rank].desk->fail(what.subject, what.row);
+      return fail_copy(what);
     case choice_kind::compute_start:
-      return start_compute(what.rank);
+      return computes_on_device(what.rank) ? move_device(what)
+                                           : start_compute(what.rank);
     case choice_kind::compute_end:
-      return end_compute(static_cast<rank_id>(what.subject));
+      return computes_on_device(static_cast<rank_id>(what.subject))
+             ? move_device(what)
+             : end_compute(static_cast<rank_id>(what.subject));
     case choice_kind::outputs:
       return engine_->take_outputs();
     case choice_kind::turn:
@@ -177,7 +230,11 @@ void world::perform(const choice& what, std::size_t index) {
       ++deadlines_;
       return pass_time(what_.opts.job_deadline);
     case choice_kind::rank_death:
-      ++deaths_;
+      if (what.row == 1) {
+        ++deaths_;
+        return ranks_[what.subject].cuda->lose();
+      }
+      deaths_ += !ranks_[what.subject].lost(); // Else it was counted.
       return kill_rank(static_cast<rank_id>(what.subject));
     case choice_kind::rank_return:
       return bring_back(static_cast<rank_id>(what.subject));
@@ -220,8 +277,13 @@ std::string world::text_of(const choice& what, std::size_t index) const {
     case choice_kind::copy_start:
       return rank + "copy of job " + id + " starts";
     case choice_kind::copy_failure:
-      return rank + "copy of job " + id + " fails from row "
-           + std::to_string(what.row) + " on";
+      if (way_.cuda && what.row == 2)
+        return "the next calls that copy fail";
+      return rank
+           + (way_.cuda ? std::string{"the next copy"} : "copy of job " + id)
+           + " fails from row " + std::to_string(what.row) + " on";
+    case choice_kind::device_work:
+      return rank + "stream " + id + " goes on";
     case choice_kind::compute_start:
       return rank + "compute of step " + id + " starts";
     case choice_kind::compute_end:
@@ -238,7 +300,8 @@ std::string world::text_of(const choice& what, std::size_t index) const {
     case choice_kind::deadline:
       return "the job deadline passes";
     case choice_kind::rank_death:
-      return "rank " + id + " dies";
+      return "rank " + id
+           + (what.row == 1 ? " loses its CUDA context" : " dies");
     case choice_kind::rank_return:
       return "rank " + id + " comes back";
     case choice_kind::whim:

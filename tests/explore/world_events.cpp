@@ -108,8 +108,12 @@ void world::ready(rank_id r, const step_ready& x) {
                                     + " became ready twice, or unasked, on "
                                       "rank "
                                     + std::to_string(r));
+  const auto& cuda = ranks_[r].cuda;
+  if (cuda && (cuda->lost() || !cuda->is_open()))
+    return; // Nothing can be enqueued any more: its process will end.
   enqueue_compute(r, x.step, events ? x.wait_for.handle : 0);
-  caf::anon_send(ranks_[r].worker, msg::end_step{x.step, {x.step + 1}});
+  caf::anon_send(ranks_[r].worker,
+                 msg::end_step{x.step, {cuda ? cuda->record() : x.step + 1}});
 }
 
 void world::enqueue_compute(rank_id r, step_id step, std::uint64_t fence) {
@@ -117,6 +121,25 @@ void world::enqueue_compute(rank_id r, step_id step, std::uint64_t fence) {
   rank.expected.erase(step);
   memory_->enqueued(r, step, engine_->rows(step));
   rank.stream.push_back({step, fence, false});
+  if (computes_on_device(r))
+    rank.cuda->compute(
+      fence, [this, r] { start_compute(r); }, [this, r] { end_compute(r); });
+}
+
+/// Otherwise by choices alone.
+bool world::computes_on_device(rank_id r) const {
+  return ranks_[r].cuda && !ranks_[r].lost();
+}
+
+void world::move_device(const choice& what) {
+  if (what.kind == choice_kind::compute_end) {
+    const auto r = static_cast<rank_id>(what.subject);
+    return ranks_[r].cuda->run({what.kind, r, 0, 0});
+  }
+  auto move = what;
+  if (what.kind == choice_kind::compute_start)
+    move.subject = 0;
+  ranks_[what.rank].cuda->run(move);
 }
 
 void world::start_compute(rank_id r) {

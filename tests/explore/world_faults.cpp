@@ -132,7 +132,23 @@ void world::lose_rank(rank_id r) {
     enqueue_compute(r, step, 0);
 }
 
+void world::fail_copy(const choice& what) {
+  const auto& rank = ranks_[what.rank];
+  if (!rank.cuda)
+    rank.desk->fail(what.subject, what.row);
+  else if (what.row < 2)
+    rank.cuda->fail_next(what.row);
+  else
+    rank.cuda->fail_calls();
+}
+
 void world::bring_back(rank_id r) {
+  // What the old process had to compute is over when a new one starts.
+  while (ranks_[r].lost() && !ranks_[r].stream.empty()) {
+    if (!ranks_[r].stream.front().running)
+      start_compute(r);
+    end_compute(r);
+  }
   memory_->starts_again(r);
   ++ranks_[r].incarnation;
   start_rank(r);

@@ -76,6 +76,15 @@ void world::check_leftovers() {
     findings_.report("rest", "blocks of the device are left over");
 }
 
+/// Nobody has called CUDA in a way that it refuses, or in vain.
+void world::check_machine() {
+  for (const auto& text : stand_in::refusals())
+    findings_.report("cuda", "refused: " + text);
+  for (const auto& text : stand_in::warnings())
+    if (text.find("never recorded") != std::string::npos)
+      findings_.report("cuda", "in vain: " + text);
+}
+
 /// Each slot is free, or holds a chunk that may be evicted.
 void world::check_pool() {
   const auto& manager = test::state_of<scheduler_state>(scheduler_).cache;

@@ -40,6 +40,9 @@ class Patch:
             text = file.read()
         self.failure = self._field(text, "Failure")
         self.rule = self._field(text, "Rule")
+        device = re.search(r"^Device: (.*)$", text, re.MULTILINE)
+        # Who makes the copies in the explorer.
+        self.device = device.group(1).strip() if device else "desk"
         self.hazards = re.findall(r"\b[A-Z]{3}-\d\d\b", text)
         self.files = re.findall(r"^\+\+\+ b/(.*)$", text, re.MULTILINE)
         self.found = None
@@ -94,15 +97,15 @@ def batches(most):
         first, size = last + 1, size * 4
 
 
-def explore(tree, most):
+def explore(tree, most, device="desk"):
     """The first finding over all scenarios, or None."""
     names = scenarios_of(tree)
     schedules = 0
     for first, last in batches(most):
         for name in names:
-            done = run([tree.program(EXPLORER), "--scenario", name, "--seeds",
-                        f"{first}..{last}", "--no-progress", "--shrink-runs",
-                        "0"], 7200)
+            done = run([tree.program(EXPLORER), "--scenario", name, "--device",
+                        device, "--seeds", f"{first}..{last}", "--no-progress",
+                        "--shrink-runs", "0"], 7200)
             if done.ok:
                 schedules += last - first + 1
                 continue
@@ -193,8 +196,11 @@ def write_table(patches, whole):
         "| --- | --- | --- | --- | --- | --- | --- | --- |"]
     for patch in patches:
         found = patch.found
-        where = ([found.scenario, str(found.seed), str(found.schedules),
-                  found.rule] if found else ["not found", "-", "-", "-"])
+        scenario = found.scenario if found else "not found"
+        if found and patch.device != "desk":
+            scenario += f", --device {patch.device}"
+        where = ([scenario, str(found.seed), str(found.schedules), found.rule]
+                 if found else [scenario, "-", "-", "-"])
         lines.append("| " + " | ".join(
             [f"`{patch.name}`", patch.failure, *where,
              green(patch.tests, whole), witness(patch)]) + " |")
@@ -211,7 +217,7 @@ def plant(tree, patch, arguments):
         done = tree.build([EXPLORER, *PLAIN], arguments.jobs)
         if not done.ok:
             sys.exit(f"{patch.name} does not build:\n{done.output[-4000:]}")
-        patch.found = explore(tree, arguments.seeds)
+        patch.found = explore(tree, arguments.seeds, patch.device)
         patch.tests = run_tests(tree)
     finally:
         for name, text in before.items():
@@ -256,7 +262,7 @@ def main():
     if not done.ok:
         sys.exit(f"the build fails without a patch:\n{done.output[-4000:]}")
     whole = run_tests(tree)
-    if whole.failed or explore(tree, 40):
+    if whole.failed or explore(tree, 40) or explore(tree, 16, "cuda"):
         sys.exit("tests or the explorer fail without a patch: "
                  + ", ".join(whole.failed))
     right = True

@@ -68,6 +68,8 @@ struct operation {
   std::vector<memory_range> touches;
   std::vector<region_ptr> regions;
   bool host_function = false;
+  /// What it is called with.
+  void* host_data = nullptr;
   /// What becomes of the context when it runs.
   cudaError_t breaks_context = cudaSuccess;
 

@@ -168,6 +168,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn,
       return m.refuse(cudaErrorInvalidValue, "no function");
     auto made = std::make_shared<operation>();
     made->host_function = true;
+    made->host_data = userData;
     made->pieces.emplace_back([fn, userData] { fn(userData); });
     return m.enter(found, std::move(made));
   });
