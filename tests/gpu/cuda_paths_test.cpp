@@ -3,6 +3,7 @@
 /// @file
 /// G4, and the other paths that bytes take.
 
+#include "gpu/cuda/copy_commands.hpp"
 #include "gpu/cuda/piece_tables.hpp"
 #include "tests/gpu/cuda_test.hpp"
 
@@ -176,13 +177,22 @@ TEST_F(cuda_paths, APieceOfATableIsNotLong) {
 }
 
 TEST_F(cuda_paths, WhatATableHasNoRoomForGoesAnotherWay) {
-  make_by(copy_path::kernel);
-  submit(many(0, piece_tables::capacity + 10));
-  EXPECT_EQ(kernels(), 1u);
+  constexpr auto count = piece_tables::capacity + 10;
+  make_memory();
+  const auto what = many(0, count).fragments;
+  const auto where = value_of(make_stream());
+  const auto tables = value_of(piece_tables::make(1));
+  auto uut = copy_commands{
+    {copy_path::kernel, 0, 1}, *tables, [this](const void* host, auto bytes) {
+      return pool->device_address(host, bytes);
+    }};
+  const auto taken = uut.enqueue(job_kind::store, what, where.get());
+  EXPECT_EQ(taken.count, count);
+  EXPECT_EQ(taken.why.text, "");
+  EXPECT_EQ(stand_in::calls("kernel"), 1u);
   EXPECT_EQ(batches(), 1u);
-  settle();
-  EXPECT_EQ(done[0].text, "");
-  expect_many(piece_tables::capacity + 10);
+  stand_in::run_all();
+  expect_many(count);
 }
 
 TEST_F(cuda_paths, SlicesWithoutAFreeTableGoAnotherWay) {
@@ -190,16 +200,16 @@ TEST_F(cuda_paths, SlicesWithoutAFreeTableGoAnotherWay) {
     x.path = copy_path::kernel;
     x.slice_bytes = unit;
   });
-  for (std::size_t i = 0; i < 20; ++i)
+  for (std::size_t i = 0; i < 70; ++i)
     fill(block(i), 7);
-  submit(store(0, 0, 20));
-  EXPECT_EQ(kernels(), 16u);
-  EXPECT_EQ(batches(), 4u);
+  submit(store(0, 0, 70));
+  EXPECT_EQ(kernels(), 64u);
+  EXPECT_EQ(batches(), 6u);
   settle();
-  for (std::size_t i = 0; i < 20; ++i)
+  for (std::size_t i = 0; i < 70; ++i)
     EXPECT_TRUE(holds(slot(i), 7));
-  submit(store(1, 20));
-  EXPECT_EQ(kernels(), 17u) << "tables come back";
+  submit(store(1, 70));
+  EXPECT_EQ(kernels(), 65u) << "tables come back";
 }
 
 /// A kernel reads its table when it runs, so nobody else may write it before.

@@ -35,6 +35,11 @@ protected:
     EXPECT_EQ(::cudaThreadExchangeStreamCaptureMode(&mode), cudaSuccess);
   }
 
+  /// As a program does that has a model there.
+  static void use_device_0() {
+    ASSERT_EQ(::cudaSetDevice(0), cudaSuccess);
+  }
+
   /// Every call of the engine and of what belongs to it.
   void use_everything() {
     make([](cuda_engine_config& x) { x.path = copy_path::kernel; });
@@ -83,12 +88,13 @@ TEST_F(cuda_thread_state, G6NoContextIsMadeOnADeviceThatIsNotUsed) {
 }
 
 TEST_F(cuda_thread_state, G6EveryCallPutsDeviceAndModeBack) {
-  ASSERT_EQ(::cudaSetDevice(0), cudaSuccess); // In use by this program.
+  use_device_0();
   use_everything();
 }
 
 /// Calls that a capture would break are made in a mode that it permits.
 TEST_F(cuda_thread_state, G6ACaptureOfAnotherThreadStaysValid) {
+  use_device_0();
   make_memory();
   auto captured = value_of(make_stream());
   ASSERT_EQ(
@@ -104,6 +110,7 @@ TEST_F(cuda_thread_state, G6ACaptureOfAnotherThreadStaysValid) {
 }
 
 TEST_F(cuda_thread_state, G6TheSameThreadMayCapture) {
+  use_device_0();
   make_memory();
   auto captured = value_of(make_stream());
   ASSERT_EQ(
@@ -120,12 +127,14 @@ TEST_F(cuda_thread_state, G6TheSameThreadMayCapture) {
 
 /// The kernel is loaded by then: its first launch may not stop a capture.
 TEST_F(cuda_thread_state, G6TheKernelIsLoadedAtStart) {
+  use_device_0();
   EXPECT_EQ(stand_in::calls("kernel"), 0u);
   make();
   EXPECT_EQ(stand_in::calls("kernel"), 1u);
 }
 
 TEST_F(cuda_thread_state, TwoDevicesWorkInOneProcess) {
+  use_device_0();
   make();
   auto first_events = value_of(compute_events::make(0));
   auto on_first = value_of(make_device_buffer(page)); // Device 0 is current.
