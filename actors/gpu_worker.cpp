@@ -218,9 +218,12 @@ void gpu_worker_state::memory_registered(const msg::memory_registered& answer) {
     return quit_if_over();
   }
   memory = memory_state::registered;
-  self->send(rank_side,
-             kv_registered{
-               config.rank, answer.slots, answer.slot_bytes, {}, answer.notes});
+  auto known = kv_registered{};
+  known.rank = config.rank;
+  known.slots = answer.slots;
+  known.slot_bytes = answer.slot_bytes;
+  known.notes = answer.notes;
+  self->send(rank_side, std::move(known));
   self->send(scheduler,
              msg::worker_ready{config.rank, config.incarnation, answer.slots,
                                caf::actor_cast<caf::strong_actor_ptr>(device)});

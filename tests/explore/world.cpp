@@ -296,8 +296,9 @@ caf::behavior world::play_up_link(caf::event_based_actor*, rank_id r) {
     [=, this](const msg::worker_ready& x) {
       if (auto& rank = ranks_[r]; x.incarnation == rank.incarnation) {
         rank.joined = true;
-        const auto& dev = test::state_of<device_state>(rank.device);
-        memory_->joined(r, dev.pool.base, dev.geometry->slot_bytes());
+        const auto& kv
+          = *test::state_of<device_state>(rank.device).registration;
+        memory_->joined(r, kv.pool.base, kv.geometry.slot_bytes());
       }
       forward(x);
     },
