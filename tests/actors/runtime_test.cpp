@@ -295,6 +295,11 @@ TEST_F(Runtime, G6RefusesToBeginAStepWhileAStreamIsCaptured) {
   auto calls = compute_calls{};
   calls.record
     = [](std::uint64_t stream) { return result<std::uint64_t>{stream}; };
+  calls.record_all = [&captured]() -> result<compute_events> {
+    if (captured)
+      return error{ec::out_of_order, "captured"};
+    return compute_events{};
+  };
   calls.check_not_capturing = [&captured] {
     return captured ? error{ec::out_of_order, "captured"} : error{};
   };
@@ -304,8 +309,10 @@ TEST_F(Runtime, G6RefusesToBeginAStepWhileAStreamIsCaptured) {
   ASSERT_TRUE(failed);
   EXPECT_EQ(failed->reason.code, ec::out_of_order);
   EXPECT_EQ(failed->reason.text, "captured");
+  side().end_step(1, {}); // Names no events, and none can be recorded.
+  ASSERT_TRUE(on_rank<rank_failed>());
   captured = false;
-  run_step({1, {}, {}, {}}); // The call had no effect.
+  run_step({1, {}, {}, {}}); // The calls had no effect.
   access::parts(side()).compute->close();
 }
 

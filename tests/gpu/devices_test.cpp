@@ -96,6 +96,7 @@ class cuda_rank_memory : public cuda_devices {
 protected:
   cuda_rank_memory() {
     start(2);
+    EXPECT_EQ(::cudaSetDevice(0), cudaSuccess); // In use, so it is put back.
     const device_scope scope{1};
     buffer = value_of(make_device_buffer(page));
     stream = value_of(make_stream());
