@@ -23,7 +23,7 @@
 namespace kvtide::gpu {
 
 /// Compute that has been enqueued and does not end.
-struct held_compute {
+struct copier_compute {
   /// For `copier::submit`.
   std::uint64_t event = 0;
   /// Lets it end. Must be called.
@@ -40,7 +40,7 @@ struct copier_device {
   std::string (*missing)() = nullptr;
   void (*check)() = nullptr;
   /// Begins compute, on a stream of its own, that ends when the test says so.
-  held_compute (*hold)(copier&) = nullptr;
+  copier_compute (*hold)(copier&) = nullptr;
 
   friend void PrintTo(const copier_device& kind, std::ostream* out) {
     *out << kind.name;

@@ -40,7 +40,7 @@ protected:
       GetParam().check();
   }
 
-  held_compute hold(copier_rig& rig) {
+  copier_compute hold(copier_rig& rig) {
     return GetParam().hold(rig.copies);
   }
 

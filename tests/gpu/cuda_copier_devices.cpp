@@ -24,7 +24,7 @@ struct gate {
   const std::uint32_t* on_device = nullptr;
 };
 
-held_compute hold_on_gpu(copier& owner) {
+copier_compute hold_on_gpu(copier& owner) {
   auto made = std::make_shared<gate>();
   made->where = make_stream().value();
   made->flag = make_pinned_buffer(sizeof(std::uint32_t)).value();

@@ -8,7 +8,7 @@ namespace kvtide::gpu {
 
 namespace {
 
-held_compute hold_on_host(copier& owner) {
+copier_compute hold_on_host(copier& owner) {
   const auto event = owner.make_event().value();
   return {event, [&owner, event] { owner.complete_event(event); }};
 }
