@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -29,12 +28,12 @@ public:
 
   virtual void write(std::uint8_t* dst, const std::uint8_t* src,
                      std::size_t bytes) {
-    std::memcpy(dst, src, bytes);
+    std::copy_n(src, bytes, dst);
   }
 
   virtual void read(std::uint8_t* dst, const std::uint8_t* src,
                     std::size_t bytes) {
-    std::memcpy(dst, src, bytes);
+    std::copy_n(src, bytes, dst);
   }
 };
 
