@@ -14,12 +14,12 @@ import datetime
 import glob
 import os
 import re
-import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
+from patches import Patch, failed_cases  # noqa: E402
 from scratch_tree import (  # noqa: E402
     ScratchTree, at_least_one, interruptible, run, say)
 
@@ -30,29 +30,18 @@ EXPLORER = "kvtide-explore"
 LONGEST = 120
 
 
-class Patch:
+class Race(Patch):
     """A planted race: what it says of itself, and what came of it."""
 
     def __init__(self, path):
-        self.path = path
-        self.name = os.path.basename(path)[:-len(".patch")]
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
-        self.failure = self._field(text, "Failure")
-        self.rule = self._field(text, "Rule")
-        device = re.search(r"^Device: (.*)$", text, re.MULTILINE)
+        super().__init__(path)
+        self.failure = self.field("Failure")
+        self.rule = self.field("Rule")
         # Who makes the copies in the explorer.
-        self.device = device.group(1).strip() if device else "desk"
-        self.hazards = re.findall(r"\b[A-Z]{3}-\d\d\b", text)
-        self.files = re.findall(r"^\+\+\+ b/(.*)$", text, re.MULTILINE)
+        self.device = self.field("Device", "desk")
+        self.hazards = re.findall(r"\b[A-Z]{3}-\d\d\b", self.text)
         self.found = None
         self.tests = None
-
-    def _field(self, text, name):
-        found = re.search(rf"^{name}: (.*)$", text, re.MULTILINE)
-        if not found:
-            sys.exit(f"{self.path} has no line '{name}: ...'")
-        return found.group(1).strip()
 
 
 class Found:
@@ -63,21 +52,6 @@ class Found:
         self.seed = seed
         self.schedules = schedules
         self.rule = rule
-
-
-# -- patches --------------------------------------------------------------------
-
-
-def apply(tree, patch, *options):
-    """Applies a patch to the scratch copy, without fuzz."""
-    # Else git takes the checkout around it for what is to be patched.
-    outside = dict(os.environ,
-                   GIT_CEILING_DIRECTORIES=os.path.dirname(tree.source))
-    done = subprocess.run(["git", "apply", *options, patch.path],
-                          cwd=tree.source, env=outside, capture_output=True,
-                          text=True)
-    if done.returncode != 0:
-        sys.exit(f"{patch.name} does not apply; make it again:\n{done.stderr}")
 
 
 # -- explorer -------------------------------------------------------------------
@@ -137,14 +111,9 @@ def run_tests(tree):
     for program in PLAIN:
         done = run([tree.program(program)], LONGEST)
         passed = re.findall(r"^\[       OK \] ", done.output, re.MULTILINE)
-        failed = re.findall(r"^\[  FAILED  \] ([^ ,]*).* \(\d+ ms\)$",
-                            done.output, re.MULTILINE)
-        started = re.findall(r"^\[ RUN      \] (\S+)$", done.output,
-                             re.MULTILINE)
-        if done.timed_out or (not done.ok and not failed):
-            # It died or hung there; the tests behind it did not run.
+        failed, cut = failed_cases(done)
+        if cut:
             tests.cut[program] = "time limit" if done.timed_out else "crash"
-            failed += started[-1:]
         tests.passed[program] = len(passed)
         tests.failed += failed
     return tests
@@ -211,17 +180,12 @@ def write_table(patches, whole):
 
 def plant(tree, patch, arguments):
     """Builds with the patch, explores, runs the plain tests, takes it out."""
-    before = {name: tree.read(name) for name in patch.files}
-    apply(tree, patch)
-    try:
+    with patch.applied(tree):
         done = tree.build([EXPLORER, *PLAIN], arguments.jobs)
         if not done.ok:
             sys.exit(f"{patch.name} does not build:\n{done.output[-4000:]}")
         patch.found = explore(tree, arguments.seeds, patch.device)
         patch.tests = run_tests(tree)
-    finally:
-        for name, text in before.items():
-            tree.write(name, text)
 
 
 def judge(patch):
@@ -247,7 +211,7 @@ def main():
                         help="seeds of each scenario to try")
     arguments = parser.parse_args()
     paths = sorted(glob.glob(os.path.join(ROOT, "tests", "planted", "*.patch")))
-    every = [Patch(path) for path in paths]
+    every = [Race(path) for path in paths]
     patches = [x for x in every if arguments.only in x.name]
     if not patches:
         parser.error(f"no patch has '{arguments.only}' in its name; there are "
@@ -255,7 +219,7 @@ def main():
     tree = ScratchTree(ROOT, "planted")
     tree.sync()
     for patch in every:
-        apply(tree, patch, "--check")
+        patch.apply(tree, "--check")
     say("building without a patch")
     tree.configure("-DCMAKE_BUILD_TYPE=Release")
     done = tree.build([EXPLORER, *PLAIN], arguments.jobs)

@@ -12,14 +12,13 @@ part. Exits with 0 only if every patch was noticed as its header says.
 import argparse
 import glob
 import os
-import re
-import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
+from patches import Patch, failed_cases  # noqa: E402
 from scratch_tree import (  # noqa: E402
     ScratchTree, at_least_one, interruptible, run, say)
 
@@ -33,48 +32,20 @@ BEGIN = "<!-- Written by make broken-gpu. -->"
 END = "<!-- End of what make broken-gpu writes. -->"
 
 
-class Patch:
+class BrokenRule(Patch):
     """A broken rule: what it says of itself, and which tests failed."""
 
     def __init__(self, path):
-        self.path = path
-        self.name = os.path.basename(path)[:-len(".patch")]
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
-        self.rule = self._field(text, "Rule")
-        self.test = self._field(text, "Test")
-        self.what = text.split("\n\n", 2)[1].replace("\n", " ")
-        self.files = re.findall(r"^\+\+\+ b/(.*)$", text, re.MULTILINE)
+        super().__init__(path)
+        self.rule = self.field("Rule")
+        self.test = self.field("Test")
+        self.what = self.text.split("\n\n", 2)[1].replace("\n", " ")
         self.failed = []
-
-    def _field(self, text, name):
-        found = re.search(rf"^{name}: (.*)$", text, re.MULTILINE)
-        if not found:
-            sys.exit(f"{self.path} has no line '{name}: ...'")
-        return found.group(1).strip()
-
-
-def apply(tree, patch, *options):
-    """Applies a patch to the scratch copy, without fuzz."""
-    # Else git takes the checkout around it for what is to be patched.
-    outside = dict(os.environ,
-                   GIT_CEILING_DIRECTORIES=os.path.dirname(tree.source))
-    done = subprocess.run(["git", "apply", *options, patch.path],
-                          cwd=tree.source, env=outside, capture_output=True,
-                          text=True)
-    if done.returncode != 0:
-        sys.exit(f"{patch.name} does not apply; make it again:\n{done.stderr}")
 
 
 def failing_tests(tree):
     done = run([tree.program(TESTS), f"--gtest_filter={FILTER}"], LONGEST)
-    failed = re.findall(r"^\[  FAILED  \] ([^ ,]*).* \(\d+ ms\)$", done.output,
-                        re.MULTILINE)
-    if done.timed_out or (not done.ok and not failed):
-        # It died or hung there.
-        failed += re.findall(r"^\[ RUN      \] (\S+)$", done.output,
-                             re.MULTILINE)[-1:]
-    return failed
+    return failed_cases(done)[0]
 
 
 def build(tree, jobs, why):
@@ -84,14 +55,9 @@ def build(tree, jobs, why):
 
 
 def break_rule(tree, patch, jobs):
-    before = {name: tree.read(name) for name in patch.files}
-    apply(tree, patch)
-    try:
+    with patch.applied(tree):
         build(tree, jobs, f"with {patch.name}")
         patch.failed = failing_tests(tree)
-    finally:
-        for name, text in before.items():
-            tree.write(name, text)
     noticed = patch.test in patch.failed
     say(f"{patch.name}: " + (f"{len(patch.failed)} tests fail" if noticed else
                              f"NOT NOTICED by {patch.test}, but by "
@@ -119,15 +85,15 @@ def main():
     parser.add_argument("--only", default="", help="patches with this in the name")
     parser.add_argument("--jobs", type=at_least_one, default=os.cpu_count())
     arguments = parser.parse_args()
-    every = [Patch(path) for path in sorted(glob.glob(os.path.join(HERE,
-                                                                   "*.patch")))]
+    paths = sorted(glob.glob(os.path.join(HERE, "*.patch")))
+    every = [BrokenRule(path) for path in paths]
     patches = [x for x in every if arguments.only in x.name]
     if not patches:
         parser.error(f"no patch has '{arguments.only}' in its name")
     tree = ScratchTree(ROOT, "broken-gpu")
     tree.sync()
     for patch in patches:
-        apply(tree, patch, "--check")
+        patch.apply(tree, "--check")
     say("building without a patch")
     tree.configure("-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O0")
     build(tree, arguments.jobs, "without a patch")
