@@ -15,7 +15,8 @@ namespace kvtide::gpu {
 class wake_signal {
 public:
   /// @param then called after each `set`, on its thread; may be empty
-  explicit wake_signal(std::function<void()> then) : then_(std::move(then)) {
+  explicit wake_signal(std::function<void()> then = {})
+    : then_(std::move(then)) {
     // nop
   }
 
@@ -31,7 +32,7 @@ public:
 
   /// Blocks until it is set, and takes that back.
   /// @returns false if `timeout` passed first
-  [[nodiscard]] bool wait(std::chrono::milliseconds timeout) {
+  [[nodiscard]] bool wait(std::chrono::nanoseconds timeout) {
     std::unique_lock lock{mutex_};
     if (!changed_.wait_for(lock, timeout, [this] { return set_; }))
       return false;

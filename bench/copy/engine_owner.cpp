@@ -15,13 +15,7 @@ constexpr auto patience = std::chrono::seconds{30};
 
 result<std::unique_ptr<engine_owner>> engine_owner::make(const maker& make) {
   auto out = std::unique_ptr<engine_owner>{new engine_owner};
-  auto made = make([self = out.get()] {
-    {
-      const std::lock_guard lock{self->mutex_};
-      self->woken_ = true;
-    }
-    self->changed_.notify_one();
-  });
+  auto made = make([self = out.get()] { self->woken_.set(); });
   if (!made)
     return made.failure();
   out->engine_ = std::move(made).value();
@@ -38,11 +32,7 @@ error engine_owner::submit(std::vector<gpu::copy_job> jobs) {
 }
 
 result<std::uint64_t> engine_owner::wait(std::chrono::nanoseconds time) {
-  {
-    std::unique_lock lock{mutex_};
-    changed_.wait_for(lock, time, [this] { return woken_; });
-    woken_ = false;
-  }
+  (void)woken_.wait(time);
   done_.clear();
   fences_.clear();
   engine_->poll(done_, fences_);

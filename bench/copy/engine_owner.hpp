@@ -5,13 +5,12 @@
 #include "kvtide/result.hpp"
 
 #include "gpu/copy_engine.hpp"
+#include "gpu/wake_signal.hpp"
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 namespace kvtide::bench {
@@ -45,10 +44,8 @@ public:
 private:
   engine_owner() = default;
 
-  // These outlive the engine, whose threads use them.
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool woken_ = false;
+  // Outlives the engine, whose threads set it.
+  gpu::wake_signal woken_;
   std::unique_ptr<gpu::copy_engine> engine_;
   job_id next_ = 1;
   std::vector<gpu::completion> done_;

@@ -247,7 +247,7 @@ TEST_P(copier_contract, RefusesAPoolOfLessThanOneSlot) {
 }
 
 TEST_P(copier_contract, WakesWhoeverWaitsElsewhere) {
-  wake_flag woken;
+  wake_signal woken;
   auto opts = copier_rig::options();
   opts.wake = [&woken] { woken.set(); };
   copier_rig rig{device, std::move(opts)};

@@ -175,7 +175,7 @@ void cuda_rig::run(std::size_t jobs) {
                     << " jobs were reported";
       return;
     }
-    wake_.wait(a_little);
+    (void)wake_.wait(a_little);
   }
 }
 
@@ -204,7 +204,7 @@ bool cuda_rig::opens(const std::optional<fence>& f, step_id step) {
   while (!open(f, step)) {
     if (std::chrono::steady_clock::now() > deadline)
       return false;
-    wake_.wait(std::chrono::milliseconds{1});
+    (void)wake_.wait(std::chrono::milliseconds{1});
   }
   return true;
 }

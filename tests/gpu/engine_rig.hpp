@@ -6,16 +6,15 @@
 #pragma once
 
 #include "gpu/host_copy_engine.hpp"
+#include "gpu/wake_signal.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -23,32 +22,6 @@
 #include <vector>
 
 namespace kvtide::gpu {
-
-/// What a wake function sets and its owner waits for.
-class wake_flag {
-public:
-  void set() {
-    {
-      const std::lock_guard lock{mutex_};
-      set_ = true;
-    }
-    changed_.notify_all();
-  }
-
-  /// @returns false if nothing came for that long.
-  bool wait(std::chrono::milliseconds longest) {
-    std::unique_lock lock{mutex_};
-    const auto woken
-      = changed_.wait_for(lock, longest, [this] { return set_; });
-    set_ = false;
-    return woken;
-  }
-
-private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool set_ = false;
-};
 
 /// An engine, its owner's loop, and what it reported so far.
 class engine_rig {
@@ -142,7 +115,7 @@ protected:
 
   host_engine_config config_;
   // Outlives the engine, whose threads set it.
-  wake_flag wake_;
+  wake_signal wake_;
   std::unique_ptr<copy_engine> engine_;
 };
 
