@@ -2,6 +2,7 @@
 
 #include "gpu/host_copy_engine.hpp"
 
+#include "gpu/each_once.hpp"
 #include "gpu/fragments.hpp"
 #include "gpu/slot_order.hpp"
 #include "gpu/start_engine.hpp"
@@ -59,9 +60,7 @@ public:
     auto* added = owned.get();
     auto before = job.after;
     slots_.add(job.id, job.kind, job.slots, before);
-    std::sort(before.begin(), before.end());
-    before.erase(std::unique(before.begin(), before.end()), before.end());
-    for (const auto id : before) {
+    for (const auto id : each_once(std::move(before))) {
       if (const auto found = jobs_.find(id); found != jobs_.end()) {
         found->second->dependents.push_back(added);
         ++added->blockers;

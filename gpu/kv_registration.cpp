@@ -3,8 +3,8 @@
 #include "gpu/kv_registration.hpp"
 
 #include "gpu/cuda/devices.hpp"
+#include "gpu/each_once.hpp"
 
-#include <algorithm>
 #include <cstddef>
 #include <utility>
 
@@ -41,9 +41,7 @@ result<copy_job> make_copies(const job& what, const kv_registration& where) {
     out.slots.push_back(row.slot);
   }
   // Each slot once: slot order counts users.
-  std::sort(out.slots.begin(), out.slots.end());
-  out.slots.erase(std::unique(out.slots.begin(), out.slots.end()),
-                  out.slots.end());
+  out.slots = each_once(std::move(out.slots));
   return out;
 }
 

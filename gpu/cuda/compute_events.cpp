@@ -164,6 +164,11 @@ error compute_events::check_not_capturing(
   return {};
 }
 
+bool compute_events::knows(std::uint64_t handle) const {
+  const std::lock_guard lock{impl_->mutex};
+  return impl_->known(handle);
+}
+
 event_state compute_events::state(std::uint64_t handle) const {
   const device_scope scope{impl_->device};
   const std::lock_guard lock{impl_->mutex};

@@ -48,6 +48,9 @@ public:
   [[nodiscard]] error
   check_not_capturing(const std::vector<std::uint64_t>& streams) const;
 
+  /// Whether `record` has made this handle. Asks nobody but itself.
+  [[nodiscard]] bool knows(std::uint64_t handle) const;
+
   [[nodiscard]] event_state state(std::uint64_t handle) const;
 
   /// Makes `stream` wait for the event; a complete one holds nothing.

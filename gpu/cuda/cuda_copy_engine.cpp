@@ -11,6 +11,7 @@
 #include "gpu/cuda/fence_joints.hpp"
 #include "gpu/cuda/keep_for_ever.hpp"
 #include "gpu/cuda/stall.hpp"
+#include "gpu/each_once.hpp"
 #include "gpu/slot_order.hpp"
 
 #include <algorithm>
@@ -40,12 +41,6 @@ constexpr std::size_t joints_at_start = 2;
 /// What the link moves in that time is a slice (G3).
 constexpr double slice_seconds = 1.5e-3;
 constexpr std::uint64_t smallest_slice = 1u << 20;
-
-std::vector<job_id> each_once(std::vector<job_id> ids) {
-  std::sort(ids.begin(), ids.end());
-  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-  return ids;
-}
 
 class cuda_copy_engine final : public copy_engine {
 public:
@@ -108,7 +103,7 @@ public:
       return ec::none;
     }
     for (const auto event : what.after_events) {
-      if (config_.events->state(event.handle) != event_state::unknown)
+      if (config_.events->knows(event.handle))
         continue;
       fail_at_once(what.id, "compute event " + std::to_string(event.handle)
                               + " was never recorded; nothing was copied");

@@ -48,6 +48,10 @@ error compute_events::check_not_capturing(
   return no_cuda();
 }
 
+bool compute_events::knows(std::uint64_t) const {
+  return false;
+}
+
 event_state compute_events::state(std::uint64_t) const {
   return event_state::unknown;
 }
