@@ -129,9 +129,14 @@ std::optional<copy_lane::ended_slice> copy_lane::take_ended(error& lost) {
 }
 
 bool copy_lane::idle() const {
-  const auto status = ::cudaStreamQuery(wakes_.get());
-  ignore(status);
-  return under_way_.empty() && status == cudaSuccess;
+  if (!under_way_.empty())
+    return false;
+  for (auto* one : {wakes_.get(), stream()})
+    if (const auto status = ::cudaStreamQuery(one); status != cudaSuccess) {
+      ignore(status);
+      return false;
+    }
+  return true;
 }
 
 void copy_lane::abandon() {
@@ -157,13 +162,19 @@ void copy_lane::record_end(slice& what) {
 }
 
 void copy_lane::wake_behind(const slice& what) {
+  // Without an event only the copies' own stream knows the end: a call there
+  // may hold up the copies behind it (G1), but silence would last until a
+  // deadline.
+  auto* side = wakes_.get();
+  if (what.end.get() == nullptr)
+    side = stream();
+  else if (const auto behind = ::cudaStreamWaitEvent(side, what.end.get(), 0);
+           behind != cudaSuccess) {
+    ignore(behind);
+    side = stream();
+  }
   // Whoever is not woken finds out at the next call, or at the deadline.
-  const auto behind = what.end.get() != nullptr
-                      ? ::cudaStreamWaitEvent(wakes_.get(), what.end.get(), 0)
-                      : cudaErrorInvalidResourceHandle;
-  if (behind != cudaSuccess)
-    return ignore(behind);
-  ignore(::cudaLaunchHostFunc(wakes_.get(), call_wake,
+  ignore(::cudaLaunchHostFunc(side, call_wake,
                               const_cast<wake_function*>(config_.wake)));
 }
 

@@ -21,7 +21,8 @@
 namespace kvtide::gpu {
 
 /// A stream that copies, and the stream beside it whose host functions wake the
-/// owner: on the first they would hold up the copies behind them (G1).
+/// owner: on the first they would hold up the copies behind them (G1), so they
+/// go there only where no event says when the copies have ended.
 class copy_lane {
 public:
   /// Fragments that one slice may have: as many as one batch call takes, as the

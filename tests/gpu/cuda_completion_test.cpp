@@ -70,6 +70,29 @@ TEST_F(cuda_completion, G1AnEndWithoutAnEventIsThatOfItsStream) {
   EXPECT_TRUE(holds(slot(0), 7));
 }
 
+/// Only the stream of the copies knows such an end, so the wake comes from
+/// there.
+TEST_F(cuda_completion, G1AnEndThatNoEventTellsWakesTheOwner) {
+  for (const auto* call : {"cudaEventRecord", "cudaStreamWaitEvent"}) {
+    SCOPED_TRACE(call);
+    make();
+    auto before = stand_in::calls(call);
+    submit(store(0, 0)); // How many of them a store makes.
+    const auto last = stand_in::calls(call) - before;
+    ASSERT_GE(last, 1u);
+    settle();
+    stand_in::fail_call(call, static_cast<std::uint32_t>(last),
+                        cudaErrorUnknown);
+    const auto woken = wakes();
+    submit(store(1, 1));
+    stand_in::run_all();
+    EXPECT_GT(wakes(), woken);
+    poll();
+    EXPECT_THAT(reported(), ElementsAre(0, 1));
+    done.clear();
+  }
+}
+
 /// Nobody can be told to wait for such an end, so the host waits (S8).
 TEST_F(cuda_completion, G1WhatFollowsAnEndWithoutAnEventStartsBehindIt) {
   make([](cuda_engine_config& x) { x.streams_per_direction = 2; });
