@@ -7,6 +7,7 @@ CLANG_TIDY ?= clang-tidy-14
 SAMPLE = examples/replay/sample/mooncake_conversation_1000.jsonl
 RUN_ARGS ?=
 SEEDS ?= 1..6000
+CUDA_SEEDS ?= 1..1000
 SEED ?= 1
 COUNT ?= 60
 MUTANTS_ARGS ?=
@@ -56,10 +57,12 @@ tsan: dependencies ## Test what links no CAF with the thread sanitizer
 	cmake --build --preset tsan -j $(JOBS)
 	@.ci/run-tests tsan -j $(JOBS)
 
-explore: dependencies ## Run 100,000 schedules or more (SEEDS=1..6000 of each)
+explore: dependencies ## Run 120,000 schedules (SEEDS=1..6000, CUDA_SEEDS=...)
 	cmake --preset release
 	cmake --build --preset release --target kvtide-explore -j $(JOBS)
 	build/release/bin/kvtide-explore --scenario all --seeds $(SEEDS)
+	build/release/bin/kvtide-explore --device cuda --scenario all \
+	  --seeds $(CUDA_SEEDS)
 
 bench: dependencies ## Measure steps and calls; an idle machine, please (minutes)
 	cmake --preset release

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Checks the tests: changes the code here and there and sees who notices.
 
-    tests/mutants/mutate.py [--seed N] [--count N] [--jobs N] [--keep-killed]
+    tests/mutants/mutate.py [--area actors|gpu] [--seed N] [--count N] [--jobs N]
+                            [--keep-killed]
 
-Mutants come from all function bodies of core/ and actors/ (mutants.py says which
-changes). A sample by seed, without replacement, is built in a scratch copy, one
-change at a time, and tested, cheapest first, until something fails. What does
-not compile makes room for the next one of the sample. Writes docs/mutants.md.
+Mutants come from all function bodies of an area: core/ and actors/, or gpu/
+(mutants.py says which changes). A sample by seed, without replacement, is built
+in a scratch copy, one change at a time, and tested, cheapest first, until
+something fails. What does not compile makes room for the next one of the sample.
+Writes docs/mutants.md, or docs/mutants_gpu.md.
 Exits with 0 if at least 95 % of the mutants that change behaviour were killed;
 tests/mutants/equivalent.txt says of which ones nobody can see a difference, and why.
 """
@@ -35,7 +37,6 @@ from scratch_tree import (  # noqa: E402
     ScratchTree, at_least_one, interruptible, run, say)
 
 PLENTY = 95  # Percent that must be killed.
-SOURCES = ("core/*.cpp", "core/*.hpp", "actors/*.cpp", "actors/*.hpp")
 
 
 class Killer:
@@ -71,16 +72,63 @@ LAST = [EXPLORE,
         Killer("kvtide-conformance", "--delivery", "by_engine", VECTORS),
         Killer("messages_tests"), Killer("gpu_tests"),
         Killer("explore_tests")]
-EVERYBODY = FOR_CORE + FOR_FACADE + FOR_ALL + LAST
+# The host engine and what all engines share, then the CUDA engine on the
+# stand-in with the newer form of the batch call.
+FOR_GPU = [Killer("gpu_tests")]
+FOR_CUDA = [Killer("gpu_stand_in_13_tests")]
 # What the engine's thread calls; it has a test program of its own.
 FACADE_FILES = ("actors/alarm.hpp", "actors/event_queue.hpp",
                 "actors/ready_fd.cpp", "actors/ready_fd.hpp")
 
 
-def groups_for(file):
+def groups_of_actors(file):
     first = FOR_CORE if file.startswith("core/") else []
     facade = FOR_FACADE if file in FACADE_FILES else []
     return [group for group in (first, facade, FOR_ALL, LAST) if group]
+
+
+def groups_of_gpu(file):
+    return [FOR_CUDA] if file.startswith("gpu/cuda/") else [FOR_GPU, FOR_CUDA]
+
+
+class Area:
+    """Sources that are changed together, who has to notice, and where that is
+    written down."""
+
+    def __init__(self, sources, groups_for, killers, page, words):
+        self.sources = sources
+        self.groups_for = groups_for
+        self.killers = killers
+        self.page = page
+        self.words = words
+
+
+AREAS = {
+    "actors": Area(
+        ("core/*.cpp", "core/*.hpp", "actors/*.cpp", "actors/*.hpp"),
+        groups_of_actors, FOR_CORE + FOR_FACADE + FOR_ALL + LAST, "mutants.md",
+        ["`tests/mutants/mutate.py` changes one place of `core/` or `actors/` and "
+         "runs the",
+         "tests until one fails: the program of the layer, all actors, the "
+         "explorer (60",
+         "schedules of each scenario), the recorded vectors in both deliveries, "
+         "the rest. Not",
+         "changed: declarations, assertions, and what only the log or the "
+         "allocator notices."]),
+    "gpu": Area(
+        ("gpu/*.cpp", "gpu/*.hpp", "gpu/cuda/*.cpp", "gpu/cuda/*.hpp"),
+        groups_of_gpu, FOR_GPU + FOR_CUDA, "mutants_gpu.md",
+        ["`tests/mutants/mutate.py --area gpu` changes one place of `gpu/` and "
+         "runs the tests of",
+         "this layer until one fails: those of the host engine, and those of the "
+         "CUDA engine on",
+         "the stand-in. Not changed: declarations, assertions, what only the log "
+         "or the allocator",
+         "notices, kernels, and `no_cuda.cpp`, which these programs do not "
+         "contain."]),
+}
+# Not part of the programs that look for mutants.
+LEFT_OUT = ("gpu/cuda/no_cuda.cpp",)
 
 
 # -- one mutant -----------------------------------------------------------------
@@ -112,12 +160,12 @@ class BuildFailure(Exception):
     """A build failed, and not because a mutant does not compile."""
 
 
-def examine(tree, mutant, jobs):
+def examine(tree, area, mutant, jobs):
     """Who killed it; "" if nobody did, None if it does not compile."""
     before = tree.read(mutant.file)
     tree.write(mutant.file, mutant.apply(before))
     try:
-        for group in groups_for(mutant.file):
+        for group in area.groups_for(mutant.file):
             built = tree.build(sorted({k.target for k in group}), jobs)
             if not built.ok:
                 if not _COMPILER_ERROR.search(built.output):
@@ -137,10 +185,12 @@ def examine(tree, mutant, jobs):
 # -- the sample -----------------------------------------------------------------
 
 
-def all_mutants():
+def all_mutants(area):
     out = []
-    for pattern in SOURCES:
+    for pattern in area.sources:
         for path in sorted(glob.glob(os.path.join(ROOT, pattern))):
+            if os.path.relpath(path, ROOT) in LEFT_OUT:
+                continue
             with open(path, encoding="utf-8") as file:
                 out += mutants_of(os.path.relpath(path, ROOT), file.read())
     return out
@@ -181,7 +231,7 @@ class KnownKills:
             os.replace(self.path + ".new", self.path)
 
 
-def sample(pool, trees, arguments):
+def sample(area, pool, trees, arguments):
     """Examines mutants until `count` of them compiled.
     @returns [(mutant, killed by)], and how many did not compile"""
     known = KnownKills(arguments.keep_killed)
@@ -194,7 +244,8 @@ def sample(pool, trees, arguments):
         if killed_by is None:
             tree = free.get()
             try:
-                killed_by = examine(tree, mutant, arguments.build_jobs)
+                killed_by = examine(tree, area, mutant,
+                                    arguments.build_jobs)
             finally:
                 free.put(tree)
             known.add(mutant, killed_by)
@@ -221,22 +272,22 @@ def sample(pool, trees, arguments):
 # -- scratch copies -------------------------------------------------------------
 
 
-def prepare(number, jobs):
+def prepare(area, number, jobs):
     """A copy that is built and passes everything."""
     tree = ScratchTree(ROOT, os.path.join("mutants", str(number)))
     tree.sync()
     # No optimisation and no debug information: built as often as run.
     tree.configure("-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O0")
     say(f"building copy {number} without a mutant")
-    built = tree.build(sorted({k.target for k in EVERYBODY}), jobs)
+    built = tree.build(sorted({k.target for k in area.killers}), jobs)
     if not built.ok:
         sys.exit(f"the build fails without a mutant:\n{built.output[-4000:]}")
     return tree
 
 
-def time_limits(tree):
+def time_limits(area, tree):
     """Everybody must be content; who takes much longer later on hangs."""
-    for killer in EVERYBODY:
+    for killer in area.killers:
         start = time.monotonic()
         done = killer.run(tree, 1800)
         if not done.ok:
@@ -268,7 +319,7 @@ def cell(text):
     return text.replace("|", "\\|")
 
 
-def write_table(seen, broken, total, arguments):
+def write_table(area, seen, broken, total, arguments):
     equivalent = read_equivalent()
     survivors = [m for m, killed_by in seen if not killed_by]
     same = [m for m in survivors if m.key in equivalent]
@@ -279,17 +330,11 @@ def write_table(seen, broken, total, arguments):
     kinds = ", ".join(f"{sum(m.kind == kind for m, _ in seen)} {kind}"
                       for kind in KINDS)
     lines = [
-        "# Mutants", "",
-        "`tests/mutants/mutate.py` changes one place of `core/` or `actors/` and "
-        "runs the",
-        "tests until one fails: the program of the layer, all actors, the "
-        "explorer (60",
-        "schedules of each scenario), the recorded vectors in both deliveries, "
-        "the rest. Not",
-        "changed: declarations, assertions, and what only the log or the "
-        "allocator notices.", "",
+        "# Mutants", "", *area.words, "",
         f"Written on {datetime.date.today().isoformat()} by `make mutants "
-        f"SEED={arguments.seed} COUNT={arguments.count}`, of {total} mutants: "
+        f"SEED={arguments.seed} COUNT={arguments.count}"
+        + (f" MUTANTS_ARGS='--area {arguments.area}'"
+           if arguments.area != "actors" else "") + f"`, of {total} mutants: "
         f"{kinds}; {broken} that did not compile were replaced.", "",
         f"**{verdict}**; {len(same)} are equivalent, "
         f"{len(survivors) - len(same)} survive. Of the killed, {late} ran into "
@@ -310,7 +355,7 @@ def write_table(seen, broken, total, arguments):
         if killed_by:
             lines.append(f"| `{m.file}:{m.line}` | `{m.function}` | {m.kind} | "
                          f"{cell(m.change)} | {cell(killed_by)} |")
-    with open(os.path.join(ROOT, "docs", "mutants.md"), "w",
+    with open(os.path.join(ROOT, "docs", area.page), "w",
               encoding="utf-8") as file:
         file.write("\n".join(lines) + "\n")
     say(verdict)
@@ -322,6 +367,7 @@ def write_table(seen, broken, total, arguments):
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--area", choices=sorted(AREAS), default="actors")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=at_least_one, default=60)
     parser.add_argument("--jobs", type=at_least_one, default=1,
@@ -333,20 +379,22 @@ def main():
     parser.add_argument("--list", action="store_true",
                         help="only name the sample")
     arguments = parser.parse_args()
-    pool = all_mutants()
+    area = AREAS[arguments.area]
+    pool = all_mutants(area)
     total = len(pool)
     random.Random(arguments.seed).shuffle(pool)
     if arguments.list:
         for m in pool[:arguments.count]:
             print(m.key)
         return 0
-    trees = [prepare(n + 1, arguments.build_jobs) for n in range(arguments.jobs)]
-    time_limits(trees[0])
+    trees = [prepare(area, n + 1, arguments.build_jobs)
+             for n in range(arguments.jobs)]
+    time_limits(area, trees[0])
     try:
-        seen, broken = sample(pool, trees, arguments)
+        seen, broken = sample(area, pool, trees, arguments)
     except BuildFailure as failure:
         sys.exit(f"the build failed, no table is written: {failure}")
-    return 0 if write_table(seen, broken, total, arguments) else 1
+    return 0 if write_table(area, seen, broken, total, arguments) else 1
 
 
 if __name__ == "__main__":
