@@ -57,7 +57,7 @@ tsan: dependencies ## Test what links no CAF with the thread sanitizer
 	cmake --build --preset tsan -j $(JOBS)
 	@.ci/run-tests tsan -j $(JOBS)
 
-explore: dependencies ## Run 120,000 schedules (SEEDS=1..6000, CUDA_SEEDS=...)
+explore: dependencies ## Run 160,000 schedules (SEEDS, CUDA_SEEDS)
 	cmake --preset release
 	cmake --build --preset release --target kvtide-explore -j $(JOBS)
 	build/release/bin/kvtide-explore --scenario all --seeds $(SEEDS)

@@ -262,6 +262,8 @@ std::vector<std::string> device_state::take_notes() {
     return out;
   out = gpu::notes_of(pool_memory->status());
   out.insert(out.begin(), cuda->name());
+  for (auto& note : engine->notes())
+    out.push_back(std::move(note));
   for (const auto& note : out)
     log().info("rank {}: {}", config.rank, note);
   return out;

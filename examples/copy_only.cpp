@@ -11,6 +11,7 @@
 #include "kvtide/gpu.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -45,9 +46,17 @@ T check(kvtide::result<T> made) {
 }
 
 int chosen_device(int argc, char** argv) {
-  if (argc > 1)
-    return std::strcmp(argv[1], "host") == 0 ? gpu::host_device
-                                             : std::atoi(argv[1]);
+  if (argc > 1 && std::strcmp(argv[1], "host") == 0)
+    return gpu::host_device;
+  if (argc > 1) {
+    auto device = 0;
+    const auto* end = argv[1] + std::strlen(argv[1]);
+    if (const auto read = std::from_chars(argv[1], end, device);
+        read.ec == std::errc{} && read.ptr == end && device >= 0 && argc == 2)
+      return device;
+    std::fprintf(stderr, "usage: copy-only [host | number of a GPU]\n");
+    std::exit(2);
+  }
   const auto count = gpu::device_count();
   if (!count)
     std::printf("%s\n", count.failure().text.c_str());

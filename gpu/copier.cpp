@@ -11,25 +11,31 @@
 #include "gpu/kv_registration.hpp"
 #include "gpu/wake_signal.hpp"
 
+#include <new>
+#include <string>
+#include <system_error>
 #include <utility>
 
 namespace kvtide::gpu {
 
 namespace {
 
+constexpr std::uint32_t most_groups = 1'024;
+constexpr std::uint32_t most_host_threads = 256;
+
 error check_options(const copier_options& opts) {
   const auto wrong = [](const char* text) {
     return error{ec::invalid_options, text};
   };
-  if (opts.groups == 0)
-    return wrong("copier_options::groups must be at least 1");
+  if (opts.groups == 0 || opts.groups > most_groups)
+    return wrong("copier_options::groups must be 1 to 1,024");
   if (opts.blocks_per_chunk == 0)
     return wrong("copier_options::blocks_per_chunk must be at least 1");
   if (opts.host_bytes == 0)
     return wrong("copier_options::host_bytes must be set: a copier needs a "
                  "host pool of at least one chunk");
-  if (opts.host_threads == 0)
-    return wrong("copier_options::host_threads must be at least 1");
+  if (opts.host_threads == 0 || opts.host_threads > most_host_threads)
+    return wrong("copier_options::host_threads must be 1 to 256");
   return fault_of(opts.cuda);
 }
 
@@ -43,6 +49,21 @@ copy_report report_of(completion ended) {
   out.copy_time = std::chrono::nanoseconds{ended.copy_ns};
   out.text = std::move(ended.text);
   return out;
+}
+
+/// No exception crosses the interface.
+template <class Function>
+auto guarded(const char* call, Function fun) -> decltype(fun()) {
+  try {
+    return fun();
+  } catch (const std::bad_alloc&) {
+    return error{ec::out_of_memory,
+                 std::string{call}
+                   + ": this process has no memory left for it"};
+  } catch (const std::system_error& caught) {
+    return error{ec::out_of_memory, std::string{call} + ": " + caught.what()
+                                      + ": a thread could not be started"};
+  }
 }
 
 } // namespace
@@ -117,17 +138,53 @@ struct copier::impl {
     }
     return seat->make_engine(opts.cuda, std::move(wake), pool);
   }
+
+  result<registered_kv> open(const kv_memory& memory) {
+    auto opened = open_kv(memory, registration_of(), *pool);
+    if (!opened)
+      return opened.failure();
+    auto made = make_engine();
+    if (!made)
+      return made.failure();
+    auto out = registered_kv{};
+    out.slots = opened.value().pool.slots;
+    out.slot_bytes = opened.value().geometry.slot_bytes();
+    out.notes = notes_of(pool->status());
+    for (auto& note : made.value()->notes())
+      out.notes.push_back(std::move(note));
+    registration.emplace(std::move(opened).value());
+    engine = std::move(made).value();
+    return out;
+  }
+
+  error start_job(const job& what, const std::vector<std::uint64_t>& events,
+                  const std::vector<job_id>& after) {
+    auto copies = make_copies(what, *registration);
+    if (!copies)
+      return copies.failure();
+    copies.value().after = after;
+    copies.value().after_events.reserve(events.size());
+    for (const auto handle : events)
+      copies.value().after_events.push_back({handle});
+    const auto refused = engine->submit(std::move(copies).value());
+    if (refused != ec::none)
+      return {refused, "submit: job " + std::to_string(what.id)
+                         + " is in flight: every job needs an id of its own"};
+    return {};
+  }
 };
 
 result<copier> copier::start(copier_options opts) {
   if (auto wrong = check_options(opts); wrong.code != ec::none)
     return wrong;
-  auto made = std::make_unique<impl>();
-  made->signal = std::make_shared<wake_signal>(std::move(opts.wake));
-  made->opts = std::move(opts);
-  if (auto failed = made->find_device(); failed.code != ec::none)
-    return failed;
-  return copier{std::move(made)};
+  return guarded("start", [&]() -> result<copier> {
+    auto made = std::make_unique<impl>();
+    made->signal = std::make_shared<wake_signal>(std::move(opts.wake));
+    made->opts = std::move(opts);
+    if (auto failed = made->find_device(); failed.code != ec::none)
+      return failed;
+    return copier{std::move(made)};
+  });
 }
 
 copier::copier(std::unique_ptr<impl> ptr) noexcept : impl_(std::move(ptr)) {
@@ -155,19 +212,7 @@ result<registered_kv> copier::register_kv(const kv_memory& memory) {
                  "register_kv: kv_memory::device is "
                    + std::to_string(memory.device) + ", but the copier is one "
                    + "of device " + std::to_string(my.opts.device)};
-  auto opened = open_kv(memory, my.registration_of(), *my.pool);
-  if (!opened)
-    return opened.failure();
-  auto engine = my.make_engine();
-  if (!engine)
-    return engine.failure();
-  auto out = registered_kv{};
-  out.slots = opened.value().pool.slots;
-  out.slot_bytes = opened.value().geometry.slot_bytes();
-  out.notes = notes_of(my.pool->status());
-  my.registration.emplace(std::move(opened).value());
-  my.engine = std::move(engine).value();
-  return out;
+  return guarded("register_kv", [&] { return my.open(memory); });
 }
 
 error copier::unregister_kv() {
@@ -211,18 +256,7 @@ error copier::submit(const job& what, const std::vector<std::uint64_t>& events,
     return why;
   if (!my.engine || my.unregistering)
     return {ec::out_of_order, "submit: no KV memory is registered"};
-  auto copies = make_copies(what, *my.registration);
-  if (!copies)
-    return copies.failure();
-  copies.value().after = after;
-  copies.value().after_events.reserve(events.size());
-  for (const auto handle : events)
-    copies.value().after_events.push_back({handle});
-  const auto refused = my.engine->submit(std::move(copies).value());
-  if (refused != ec::none)
-    return {refused, "submit: job " + std::to_string(what.id)
-                       + " is in flight: every job needs an id of its own"};
-  return {};
+  return guarded("submit", [&] { return my.start_job(what, events, after); });
 }
 
 std::optional<fence> copier::make_fence(step_id step,

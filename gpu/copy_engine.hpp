@@ -152,6 +152,11 @@ public:
   [[nodiscard]] virtual error lost() const {
     return {};
   }
+
+  /// What is not as it was configured, a sentence each.
+  [[nodiscard]] virtual std::vector<std::string> notes() const {
+    return {};
+  }
 };
 
 } // namespace kvtide::gpu

@@ -11,13 +11,25 @@ namespace {
 
 constexpr std::uint32_t most_kernel_blocks = 1'024;
 constexpr std::uint32_t most_streams = 16;
+/// Below, a copy is all overhead.
+constexpr std::uint64_t least_slice_bytes = 4'096;
 constexpr std::uint32_t most_prefault_threads = 256;
 
 } // namespace
 
 error fault_of(const cuda_options& opts) {
   auto out = error{ec::invalid_options, {}};
-  if (opts.kernel_blocks < 1 || opts.kernel_blocks > most_kernel_blocks)
+  if (opts.path > copy_path::kernel)
+    out.text = "cuda.path has a value that does not exist.";
+  else if (opts.fences > fence_wait::host)
+    out.text = "cuda.fences has a value that does not exist.";
+  else if (opts.huge_pages > huge_page_use::required)
+    out.text = "cuda.huge_pages has a value that does not exist.";
+  else if (opts.slice_bytes != 0 && opts.slice_bytes < least_slice_bytes)
+    out.text = "cuda.slice_bytes is " + std::to_string(opts.slice_bytes)
+             + "; it must be 0 (as measured) or at least "
+             + std::to_string(least_slice_bytes) + ".";
+  else if (opts.kernel_blocks < 1 || opts.kernel_blocks > most_kernel_blocks)
     out.text = "cuda.kernel_blocks is " + std::to_string(opts.kernel_blocks)
              + "; it must be 1 to " + std::to_string(most_kernel_blocks) + ".";
   else if (opts.streams_per_direction < 1

@@ -44,6 +44,10 @@ std::optional<error> check_tensor(const kv_memory& memory, std::size_t index,
                  "register_kv: " + name
                    + " is not plain host memory, which is all that a host "
                      "device can copy; choose a CUDA device"};
+  if (t.kind > memory_kind::device_mapped)
+    return wrong(name
+                 + " has a kind that does not exist: check "
+                   "kv_tensor::kind");
   if (t.base == nullptr)
     return wrong(name + " has no base address");
   if (t.bytes == 0 || t.blocks == 0 || t.page_bytes == 0)

@@ -37,8 +37,7 @@ result<std::uint64_t> host_event_table::create() {
   if (free_.empty())
     return error{ec::out_of_memory,
                  "all " + std::to_string(places_.size())
-                   + " compute events are pending: complete some first, or "
-                     "make the table larger"};
+                   + " compute events are pending: complete some first"};
   const auto index = free_.back();
   free_.pop_back();
   auto& entry = places_[index];

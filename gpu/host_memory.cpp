@@ -18,7 +18,7 @@ namespace {
 error refusal(std::uint64_t bytes, const std::string& why) {
   return {ec::out_of_memory, "cannot get " + in_words(bytes)
                                + " of host memory for the pool: " + why
-                               + "; lower options::host_bytes (it counts per "
+                               + "; lower host_bytes (it counts per "
                                  "rank), or free memory on this machine"};
 }
 

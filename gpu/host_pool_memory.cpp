@@ -104,7 +104,7 @@ result<slot_pool> host_pool_memory::open(const geometry& geometry,
     if (form != form_ || geometry.slot_bytes() != status_.slot_bytes)
       return error{ec::invalid_argument,
                    "the host pool holds chunks of another form: register the "
-                   "same references in the same order, or start a new runtime"};
+                   "same references in the same order, or start anew"};
     return pool_;
   }
   host_pool_status made;
@@ -112,11 +112,11 @@ result<slot_pool> host_pool_memory::open(const geometry& geometry,
   made.slot_bytes = geometry.slot_bytes();
   made.slots = geometry.slots_in(config.host_bytes);
   if (made.slots == 0 && config.host_bytes > 0)
-    return error{ec::invalid_options,
-                 "options::host_bytes is " + std::to_string(config.host_bytes)
-                   + ", but one chunk takes "
-                   + std::to_string(geometry.slot_bytes())
-                   + " bytes: make it larger, or zero to turn offloading off"};
+    return error{ec::invalid_options, "host_bytes is "
+                                        + std::to_string(config.host_bytes)
+                                        + ", but one chunk takes "
+                                        + std::to_string(geometry.slot_bytes())
+                                        + " bytes: make it larger"};
   auto mapped = host_memory::map(made.slots * made.slot_bytes, config.memory);
   if (!mapped)
     return mapped.failure();
@@ -138,7 +138,7 @@ result<slot_pool> host_pool_memory::open(const geometry& geometry,
     else
       return error{refused.code,
                    std::move(refused.text)
-                     + "; or lower options::host_bytes, or allow a pool that "
+                     + "; or lower host_bytes, or allow a pool that "
                        "is not pinned, whose copies are slower"};
   }
   if (made.pinned)

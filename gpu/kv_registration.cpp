@@ -6,6 +6,7 @@
 #include "gpu/each_once.hpp"
 
 #include <cstddef>
+#include <string>
 #include <utility>
 
 namespace kvtide::gpu {
@@ -27,6 +28,10 @@ result<kv_registration> open_kv(const kv_memory& memory,
 }
 
 result<copy_job> make_copies(const job& what, const kv_registration& where) {
+  if (what.kind != job_kind::store && what.kind != job_kind::load)
+    return error{ec::invalid_argument,
+                 "job " + std::to_string(what.id)
+                   + " is neither a store nor a load: check job::kind"};
   auto out = copy_job{};
   out.id = what.id;
   out.kind = what.kind;

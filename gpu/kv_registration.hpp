@@ -45,8 +45,9 @@ struct kv_registration {
                                               host_pool_memory& pool);
 
 /// Turns a job into copies; `after` and `after_events` stay empty.
-/// @returns `ec::invalid_argument` with a sentence that names the row that does
-///          not fit the registered memory or the pool (GEO-04)
+/// @returns `ec::invalid_argument` if the job is of no kind, or with a sentence
+///          that names the row that does not fit the registered memory or the
+///          pool (GEO-04)
 [[nodiscard]] result<copy_job> make_copies(const job& what,
                                            const kv_registration& where);
 

@@ -139,7 +139,7 @@ node_choice choose_node(std::byte* data, std::uint64_t bytes,
         + in_words(bytes - *free)
         + " of the host pool come from other nodes, which is slower; free "
           "memory there (its file cache counts as used), or lower "
-          "options::host_bytes"};
+          "host_bytes"};
   return {node, {}};
 }
 

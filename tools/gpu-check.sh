@@ -19,10 +19,12 @@ and bench-copy, and the suite once more under compute-sanitizer where there is
 one; then prints one table. Needs a CUDA toolkit of 12.8 or newer, g++ 12 or
 newer and neither network, CMake, CAF nor GoogleTest.
 
---pack collects the GoogleTest sources of Debian's package googletest in FOLDER
-(.carry/ of this checkout, which git ignores). Take it along with the checkout.
+--pack collects the GoogleTest sources of Debian's package googletest in
+FOLDER/googletest (.carry/ of this checkout, which git ignores). Take it along with
+the checkout.
 
-  --out FOLDER        logs, results and the build (build/gpu-check)
+  --out FOLDER        logs and results; the build goes into FOLDER/gpu-check
+                      (build/gpu-check of this checkout)
   --carry FOLDER      what --pack collected (.carry/, else Debian's own folder)
   --jobs N            compilers at a time (one per core)
   --limit SECONDS     for everything, at least 60 (450)
@@ -47,14 +49,20 @@ number() { # option value least
   fi
 }
 
-cd "$(dirname "$0")/.." || exit 2
-root=$PWD
+# Folders are named from where the caller is; all else lies in the checkout.
+from_here() { # folder
+  if [[ $1 == /* ]]; then
+    echo "$1"
+  else
+    echo "$PWD/$1"
+  fi
+}
 debian_sources=/usr/src/googletest
 
 # -- options -------------------------------------------------------------------
 
 mode=run
-out=build/gpu-check
+out=
 carry=
 jobs=$(nproc 2>/dev/null || echo 4)
 limit=450
@@ -69,8 +77,8 @@ while (($# > 0)); do
         die "$1 takes a value; see --help"
       fi
       case $1 in
-        --out) out=$2 ;;
-        --carry) carry=$2 ;;
+        --out) out=$(from_here "$2") ;;
+        --carry) carry=$(from_here "$2") ;;
         --jobs) number "$1" "$2" 1 && jobs=$((10#$2)) ;;
         --limit) number "$1" "$2" 60 && limit=$((10#$2)) ;;
       esac
@@ -79,7 +87,8 @@ while (($# > 0)); do
     --pack)
       mode=pack
       if (($# > 1)) && [[ $2 != --* ]]; then
-        carry=$2
+        [[ -n $2 ]] || die "--pack takes a folder or nothing; see --help"
+        carry=$(from_here "$2")
         shift
       fi
       ;;
@@ -95,16 +104,32 @@ while (($# > 0)); do
   shift
 done
 
+cd "$(dirname "$0")/.." || exit 2
+root=$PWD
+out=${out:-$root/build/gpu-check}
+
+is_writable() { # folder
+  mkdir -p "$1" 2>/dev/null && [[ -w $1 ]]
+}
+
 # -- pack ----------------------------------------------------------------------
 
+# Shows which folder may be removed again.
+mark=.packed-by-gpu-check
+
 if [[ $mode == pack ]]; then
-  to=${carry:-.carry}
+  to=${carry:-$root/.carry}
   [[ -f $debian_sources/googletest/src/gtest-all.cc ]] || {
     echo "gpu-check: $debian_sources is missing: install Debian's package" \
       "googletest (it comes with libgtest-dev)" >&2
     exit 1
   }
-  mkdir -p "$to" && rm -rf "$to/googletest" || exit 1
+  if [[ -e $to/googletest && ! -e $to/googletest/$mark ]]; then
+    die "$to/googletest is there and was not made by --pack: choose another folder"
+  fi
+  is_writable "$to" || die "cannot write into $to"
+  rm -rf "${to:?}/googletest" && mkdir "$to/googletest" \
+    && touch "$to/googletest/$mark" || exit 1
   for part in googletest googlemock; do
     mkdir -p "$to/googletest/$part" \
       && cp -r "$debian_sources/$part/src" "$to/googletest/$part/" \
@@ -119,8 +144,11 @@ fi
 
 # -- steps ---------------------------------------------------------------------
 
-mkdir -p "$out" || exit 2
+is_writable "$out" || die "cannot write into $out"
 out=$(cd "$out" && pwd)
+# What is removed and made again lies apart from what the caller may keep here.
+made=$out/gpu-check
+mkdir -p "$made" || exit 2
 started=$SECONDS
 worst=0
 child=
@@ -219,10 +247,12 @@ nvcc=$(find_nvcc)
 }
 cxx=${CXX:-g++}
 command -v "$cxx" >/dev/null || {
-  echo "gpu-check: $cxx is missing: install it, or set CXX" >&2
+  echo "gpu-check: '$cxx' is missing: install it, or set CXX to one program," \
+    "without options" >&2
   exit 1
 }
 
+[[ -z $carry || -d $carry ]] || die "there is no folder $carry (--carry)"
 googletest=
 for one in "${carry:-.carry}/googletest" ${carry:+"$carry"} "$debian_sources"; do
   if [[ -f $one/googletest/src/gtest-all.cc ]]; then
@@ -248,7 +278,7 @@ $("$cxx" --version | head -n 1), architecture $arch"
 # -- build ---------------------------------------------------------------------
 
 # The steps run in a shell of their own, so that their time can be limited.
-export root out nvcc cxx arch jobs googletest
+export root made nvcc cxx arch jobs googletest
 
 cmake_is_new_enough() {
   local version
@@ -259,7 +289,7 @@ cmake_is_new_enough() {
 # The four libraries, and what tells CMake of them.
 build_googletest() {
   set -e
-  local here=$out/googletest test=$googletest/googletest mock=$googletest/googlemock
+  local here=$made/googletest test=$googletest/googletest mock=$googletest/googlemock
   mkdir -p "$here/include" "$here/lib"
   cp -rL "$test/include/gtest" "$mock/include/gmock" "$here/include/"
   local flags=(-std=c++17 -O1 -pthread "-I$here/include" "-I$test" "-I$mock")
@@ -300,14 +330,14 @@ build_with_cmake() {
   set -e
   local generator=()
   command -v ninja >/dev/null && generator=(-G Ninja)
-  cmake -S "$root" -B "$out/cmake" "${generator[@]}" -DCMAKE_BUILD_TYPE=Release \
+  cmake -S "$root" -B "$made/cmake" "${generator[@]}" -DCMAKE_BUILD_TYPE=Release \
     -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_CUDA_COMPILER="$nvcc" \
     -DCMAKE_CUDA_HOST_COMPILER="$cxx" -DCMAKE_CUDA_ARCHITECTURES="$arch" \
     -DKVTIDE_ONLY_GPU=ON -DKVTIDE_WITH_CUDA=ON -DKVTIDE_BUILD_EXAMPLES=OFF \
-    -DGTest_DIR="$out/googletest" -DKVTIDE_INSTALL=OFF
-  cmake --build "$out/cmake" -j "$jobs" --target gpu_device_tests bench-copy
-  mkdir -p "$out/bin"
-  cp "$out/cmake/bin/gpu_device_tests" "$out/cmake/bin/bench-copy" "$out/bin/"
+    -DGTest_DIR="$made/googletest" -DKVTIDE_INSTALL=OFF
+  cmake --build "$made/cmake" -j "$jobs" --target gpu_device_tests bench-copy
+  mkdir -p "$made/bin"
+  cp "$made/cmake/bin/gpu_device_tests" "$made/cmake/bin/bench-copy" "$made/bin/"
 }
 export -f build_with_cmake
 
@@ -324,7 +354,7 @@ listed() { # folder, expression
 export -f listed
 
 compile_one() { # source, from the checkout
-  local object=$out/by-hand/$1.o
+  local object=$made/by-hand/$1.o
   mkdir -p "${object%/*}"
   case $1 in
     *.cu)
@@ -333,7 +363,7 @@ compile_one() { # source, from the checkout
       ;;
     *)
       "$cxx" -std=c++20 -O3 -DNDEBUG -Wall -Wextra -pthread -I. -Iinclude \
-        -isystem "$out/googletest/include" -isystem "${nvcc%/bin/nvcc}/include" \
+        -isystem "$made/googletest/include" -isystem "${nvcc%/bin/nvcc}/include" \
         -c "$1" -o "$object"
       ;;
   esac && echo "$1"
@@ -343,16 +373,16 @@ export -f compile_one
 link() { # program, sources
   local program=$1
   shift
-  local objects=("${@/#/$out/by-hand/}")
-  "$nvcc" -ccbin "$cxx" -o "$out/bin/$program" "${objects[@]/%/.o}" \
-    "-L$out/googletest/lib" -lgtest_main -lgmock -lgtest -lpthread
+  local objects=("${@/#/$made/by-hand/}")
+  "$nvcc" -ccbin "$cxx" -o "$made/bin/$program" "${objects[@]/%/.o}" \
+    "-L$made/googletest/lib" -lgtest_main -lgmock -lgtest -lpthread
 }
 export -f link
 
 build_by_hand() {
   set -e -o pipefail
   cd "$root"
-  mkdir -p "$out/bin" "$out/by-hand"
+  mkdir -p "$made/bin" "$made/by-hand"
   local one
   local -a library=() tests bench
   # Both folders are what their CMakeLists.txt list, but for what speaks for
@@ -388,7 +418,7 @@ else
   end_early googletest
 fi
 
-rm -rf "${out:?}/bin"
+rm -rf "${made:?}/bin"
 built=
 if [[ -n $with_cmake ]] && cmake_is_new_enough; then
   if run build "$limit" bash -c build_with_cmake; then
@@ -413,8 +443,8 @@ fi
 
 # -- check ---------------------------------------------------------------------
 
-device_tests=$out/bin/gpu_device_tests
-bench_copy=$out/bin/bench-copy
+device_tests=$made/bin/gpu_device_tests
+bench_copy=$made/bin/bench-copy
 
 # What a run of GoogleTest says of itself.
 outcome() { # log

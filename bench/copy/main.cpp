@@ -104,6 +104,9 @@ int run(int argc, char** argv) {
   if (options.check && options.device != device_choice::host)
     return end_with({ec::invalid_argument, "--check needs --device host"},
                     wrong_option);
+  if (auto refused = can_be_written(options.json_file);
+      refused.code != ec::none)
+    return end_with(refused, wrong_option);
   take_interrupts();
   // What was measured is shown whatever came then.
   const auto failed = measure(options, out);
@@ -113,7 +116,8 @@ int run(int argc, char** argv) {
         refused.code != ec::none)
       return end_with(refused, failure);
   if (failed.code != ec::none)
-    return end_with(failed, failure);
+    return end_with(failed, failed.code == ec::invalid_argument ? wrong_option
+                                                                : failure);
   if (interrupted())
     return end_with({ec::timeout, "interrupted; the results are not complete"},
                     was_interrupted);

@@ -219,11 +219,12 @@ GPU, what a decode-like loop feels of loads beside it.
   --quick                   few bytes and rounds: whether it works, not how fast
   --check                   host alone: fail below 90 % of memcpy with fragments
                             of 64 KiB in 64 MiB
-  --json FILE               results as JSON as well
+  --json FILE               results as JSON as well; - is standard output
   --help
 
 Progress goes to standard error, tables to standard output. Ends with 0; with 1
-if a copy failed or --check does; with 2 if an option is wrong; with 77 if
+if a copy failed or --check does; with 2 if an option is wrong or asks for
+nothing that could be measured; with 77 if
 there is no such device; with 130 after an interrupt, with what was measured.
 )";
 }

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <iostream>
 #include <ostream>
 #include <string_view>
 
@@ -175,7 +176,20 @@ void print_json(const results& what, std::ostream& out) {
   out << "\n}\n";
 }
 
+error can_be_written(const std::string& file) {
+  if (file.empty() || file == "-"
+      || std::ofstream{file, std::ios::app}.is_open())
+    return {};
+  return {ec::invalid_argument, "cannot write the results to " + file + ": "
+                                  + std::strerror(errno)
+                                  + "; see bench-copy --help"};
+}
+
 error write_json(const results& what, const std::string& file) {
+  if (file == "-") {
+    print_json(what, std::cout);
+    return {};
+  }
   auto out = std::ofstream{file};
   print_json(what, out);
   out.close();

@@ -85,6 +85,11 @@ void print_table(const results& what, std::ostream& out);
 void print_json(const results& what, std::ostream& out);
 
 /// @returns `ec::invalid_argument` with what the system says
+/// Asked before anything is measured.
+/// @param file may be empty, or `-`
+[[nodiscard]] error can_be_written(const std::string& file);
+
+/// @param file `-` is standard output
 [[nodiscard]] error write_json(const results& what, const std::string& file);
 
 } // namespace kvtide::bench

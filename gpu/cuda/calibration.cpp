@@ -15,6 +15,7 @@
 #include <map>
 #include <mutex>
 #include <sstream>
+#include <string_view>
 #include <system_error>
 #include <unistd.h>
 #include <utility>
@@ -148,18 +149,47 @@ copy_commands commands_of(bench& on, copy_path path, std::uint32_t blocks) {
 std::mutex known_rates_mutex;
 std::map<calibration_key, copy_rates> known_rates;
 
+/// How every line begins.
+constexpr std::string_view mark = "copies-";
+
 std::string line_of(const calibration_key& key) {
   auto out = std::ostringstream{};
-  out << "copies-1\t" << key.device_name << '\t' << key.driver_version << '\t'
+  out << mark << "1\t" << key.device_name << '\t' << key.driver_version << '\t'
       << key.runtime_version << '\t' << key.kernel_blocks << '\t';
   return out.str();
 }
 
-std::vector<std::string> lines_of(const std::string& file) {
+/// A file of ours has a line per device and driver; what is larger is not ours.
+constexpr std::uintmax_t largest_file = 64u << 10;
+
+/// @returns the lines, or why there are none to be had. A file that is not
+/// there
+///          has no lines.
+result<std::vector<std::string>> lines_of(const std::string& file) {
+  namespace fs = std::filesystem;
+  const auto refused = [](std::string why) {
+    return error{ec::invalid_argument, std::move(why)};
+  };
   auto out = std::vector<std::string>{};
+  auto failed = std::error_code{};
+  const auto what = fs::status(file, failed);
+  if (what.type() == fs::file_type::not_found)
+    return out;
+  if (failed)
+    return refused(failed.message());
+  // Devices and pipes may have no end, or never begin.
+  if (what.type() != fs::file_type::regular)
+    return refused("it is no regular file");
+  if (fs::file_size(file, failed) > largest_file || failed)
+    return refused("it is too large to be one that was written here");
   auto in = std::ifstream{file};
-  for (std::string line; std::getline(in, line);)
-    out.push_back(line);
+  if (!in)
+    return refused("it cannot be read");
+  for (std::string line; std::getline(in, line);) {
+    if (line.compare(0, mark.size(), mark) != 0)
+      return refused("it holds something else");
+    out.push_back(std::move(line));
+  }
   return out;
 }
 
@@ -209,7 +239,10 @@ result<copy_rates> measure_copies(std::uint32_t kernel_blocks) {
 std::optional<copy_rates> read_calibration(const std::string& file,
                                            const calibration_key& key) {
   const auto start = line_of(key);
-  for (const auto& line : lines_of(file)) {
+  const auto lines = lines_of(file);
+  if (!lines)
+    return std::nullopt;
+  for (const auto& line : lines.value()) {
     if (line.compare(0, start.size(), start) != 0)
       continue;
     auto in = std::istringstream{line.substr(start.size())};
@@ -224,18 +257,21 @@ std::optional<copy_rates> read_calibration(const std::string& file,
 error write_calibration(const std::string& file, const calibration_key& key,
                         const copy_rates& rates) {
   namespace fs = std::filesystem;
-  const auto start = line_of(key);
-  auto lines = lines_of(file);
-  std::erase_if(lines, [&start](const std::string& line) {
-    return line.compare(0, start.size(), start) == 0;
-  });
-  lines.push_back(start + std::to_string(rates.kernel_below) + '\t'
-                  + std::to_string(rates.bytes_per_second));
   const auto refused = [&file](const std::string& why) {
     return error{ec::invalid_argument,
                  "cannot keep the measured copy rates in " + file + ": " + why
                    + "; they are measured again at the next start"};
   };
+  const auto start = line_of(key);
+  auto found = lines_of(file);
+  if (!found)
+    return refused(found.failure().text);
+  auto lines = std::move(found).value();
+  std::erase_if(lines, [&start](const std::string& line) {
+    return line.compare(0, start.size(), start) == 0;
+  });
+  lines.push_back(start + std::to_string(rates.kernel_below) + '\t'
+                  + std::to_string(rates.bytes_per_second));
   auto failed = std::error_code{};
   if (const auto folder = fs::path{file}.parent_path(); !folder.empty())
     fs::create_directories(folder, failed);
@@ -261,8 +297,8 @@ error write_calibration(const std::string& file, const calibration_key& key,
   return refused(why);
 }
 
-result<copy_rates> rates_of(int device, std::uint32_t kernel_blocks,
-                            const std::string& file) {
+result<known_copy_rates> rates_of(int device, std::uint32_t kernel_blocks,
+                                  const std::string& file) {
   auto facts = facts_of(device);
   if (!facts)
     return facts.failure();
@@ -271,20 +307,22 @@ result<copy_rates> rates_of(int device, std::uint32_t kernel_blocks,
                       facts.value().runtime_version, kernel_blocks};
   // Held while measuring: two at once would measure each other.
   const std::lock_guard lock{known_rates_mutex};
-  if (const auto found = known_rates.find(key); found != known_rates.end())
-    return found->second;
-  if (const auto kept = read_calibration(file, key))
-    return known_rates[key] = *kept;
-  auto measured = measure_copies(kernel_blocks);
-  if (!measured)
-    return measured.failure().code == ec::out_of_memory
-           ? result<copy_rates>{estimated_rates}
-           : measured;
-  known_rates[key] = measured.value();
-  if (!file.empty())
-    // Who cannot write measures again at the next start.
-    (void)write_calibration(file, key, measured.value());
-  return measured;
+  const auto kept = file.empty() ? std::nullopt : read_calibration(file, key);
+  auto out = known_copy_rates{};
+  if (const auto known = known_rates.find(key); known != known_rates.end())
+    out.rates = known->second;
+  else if (kept)
+    out.rates = known_rates[key] = *kept;
+  else if (auto measured = measure_copies(kernel_blocks); measured)
+    out.rates = known_rates[key] = measured.value();
+  else if (measured.failure().code == ec::out_of_memory)
+    return known_copy_rates{estimated_rates, {}};
+  else
+    return measured.failure();
+  // Who cannot write measures again at the next start.
+  if (!file.empty() && !kept)
+    out.note = write_calibration(file, key, out.rates).text;
+  return out;
 }
 
 void forget_rates() {

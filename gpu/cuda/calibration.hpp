@@ -49,11 +49,18 @@ void forget_rates();
 read_calibration(const std::string& file, const calibration_key& key);
 
 /// Adds a line to the file, or replaces the one with this key. Readers see the
-/// old file or the new one.
-/// @returns `ec::invalid_argument` with what the system says
+/// old file or the new one. A file or a folder that is not there is made.
+/// @returns `ec::invalid_argument` with what the system says, or if the file is
+///          none that this function has written
 [[nodiscard]] error write_calibration(const std::string& file,
                                       const calibration_key& key,
                                       const copy_rates& rates);
+
+/// Rates, and a sentence if they could not be kept.
+struct known_copy_rates {
+  copy_rates rates;
+  std::string note;
+};
 
 /// What is known of a device: from an earlier call in this process, from the
 /// file, or measured now and kept in both. Where there is no memory left to
@@ -62,7 +69,7 @@ read_calibration(const std::string& file, const calibration_key& key);
 /// @pre the device is current
 /// @returns the errors of `facts_of` and `measure_copies`, `ec::out_of_memory`
 ///          apart
-[[nodiscard]] result<copy_rates>
+[[nodiscard]] result<known_copy_rates>
 rates_of(int device, std::uint32_t kernel_blocks, const std::string& file);
 
 } // namespace kvtide::gpu

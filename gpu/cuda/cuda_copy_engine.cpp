@@ -164,6 +164,10 @@ public:
     return lost_;
   }
 
+  std::vector<std::string> notes() const override {
+    return notes_;
+  }
+
 private:
   struct host_fence {
     step_id step = 0;
@@ -180,7 +184,9 @@ private:
                             config_.calibration_file);
       if (!found)
         return found.failure();
-      rates = found.value();
+      rates = found.value().rates;
+      if (!found.value().note.empty())
+        notes_.push_back(found.value().note);
     }
     if (!config_.kernel_below)
       config_.kernel_below = rates.kernel_below;
@@ -533,6 +539,7 @@ private:
   std::unique_ptr<wake_function> wake_;
   std::unique_ptr<stall> stall_;
   error lost_;
+  std::vector<std::string> notes_;
 
   event_cache timed_events_;
   fence_joints joints_;

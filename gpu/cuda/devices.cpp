@@ -22,6 +22,11 @@ error no_device(const std::string& why) {
 /// The first and the last byte tell: an allocation has no holes.
 error check_tensor(const kv_tensor& tensor, std::size_t index, int device) {
   const auto name = "tensor " + std::to_string(index);
+  if (tensor.kind == memory_kind::host)
+    return {ec::unsupported,
+            name
+              + " is said to be plain host memory, which is no KV memory of "
+                "a GPU: allocate it there, or correct kv_tensor::kind"};
   auto* base = static_cast<std::byte*>(tensor.base);
   for (auto* at : {base, base + (tensor.bytes - 1)}) {
     auto found = cudaPointerAttributes{};
@@ -46,13 +51,13 @@ error check_tensor(const kv_tensor& tensor, std::size_t index, int device) {
 
 error check_stream(std::uint64_t stream, std::size_t index, int device) {
   auto found = 0;
-  auto failed = check("cudaStreamGetDevice",
-                      ::cudaStreamGetDevice(to_stream(stream), &found));
-  const auto name = "stream " + std::to_string(index);
-  if (failed.code != ec::none) {
-    failed.text = name + ": " + failed.text;
-    return failed;
-  }
+  const auto status = ::cudaStreamGetDevice(to_stream(stream), &found);
+  const auto name = "kv_memory::streams[" + std::to_string(index) + "]";
+  if (auto failed = check("cudaStreamGetDevice", status);
+      failed.code != ec::none)
+    return {status == cudaErrorInvalidResourceHandle ? ec::invalid_argument
+                                                     : failed.code,
+            name + " is no stream that can be used: " + failed.text};
   if (found != device)
     return {ec::invalid_argument,
             name + " is one of device " + std::to_string(found)

@@ -42,8 +42,8 @@ struct cuda_options {
   std::uint32_t streams_per_direction = 1;
 
   /// Largest piece of work that is enqueued at once, in bytes; copies of the
-  /// engine's own get between two pieces (G3). Zero: what the link moves in
-  /// 1.5 ms, as measured.
+  /// engine's own get between two pieces (G3). At least 4,096, or zero: what
+  /// the link moves in 1.5 ms, as measured.
   std::uint64_t slice_bytes = 0;
 
   /// Bytes that may be enqueued per direction, apart from what a step waits
@@ -67,8 +67,9 @@ struct cuda_options {
   /// refusing the registration.
   bool allow_pageable = false;
 
-  /// File that keeps what was measured for the next start. Empty: measured at
-  /// each start, some tenths of a second.
+  /// File that keeps what was measured for the next start; made, with its
+  /// folder, if it is not there. Empty: measured at each start, some tenths of
+  /// a second. A note of the registration says if it cannot be kept.
   std::string calibration_file;
 };
 

@@ -145,7 +145,7 @@ private:
 struct copier_options {
   int device = host_device;
 
-  /// KV groups, at least 1; see `kv_reference::group`.
+  /// KV groups, 1 to 1,024; see `kv_reference::group`.
   std::uint32_t groups = 1;
 
   /// Blocks per chunk, the same for all groups, at least 1.
@@ -161,7 +161,7 @@ struct copier_options {
   /// be empty.
   std::function<void()> wake;
 
-  /// `host_device`: threads per direction, at least 1. Jobs are dealt out in
+  /// `host_device`: threads per direction, 1 to 256. Jobs are dealt out in
   /// turn.
   std::uint32_t host_threads = 1;
 
@@ -239,7 +239,8 @@ public:
   /// later ones find it and what lies in it. For a GPU its pages are cleared,
   /// about a third of a second per GiB and thread, and pinned: tens of seconds
   /// for hundreds of GiB. `rank`, `writer`, `writers` and `model_fingerprint`
-  /// have no meaning here, nor have `device` and `streams` on `host_device`.
+  /// have no meaning here, nor have `device` and `streams` on `host_device`. On
+  /// a GPU `streams` are checked and may be empty: `record` names its stream.
   /// @returns `ec::out_of_order` if memory is registered;
   /// `ec::invalid_argument`
   ///          with a sentence that names the tensor, reference or stream, or if

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <sys/stat.h>
 
 namespace kvtide::gpu {
 namespace {
@@ -59,8 +60,31 @@ TEST_F(cuda_calibration, ADamagedFileSaysNothing) {
     tree.write("/deep/copy-rates", text);
     EXPECT_FALSE(read_calibration(file, key).has_value()) << text;
   }
-  tree.write("/deep/copy-rates", "garbage\n" + line);
-  EXPECT_TRUE(read_calibration(file, key).has_value());
+}
+
+/// Nor is a line added to it.
+TEST_F(cuda_calibration, AFileOfSomebodyElseStaysAsItIs) {
+  tree.write("/deep/copy-rates", "garbage\n");
+  const auto refused = write_calibration(file, key, {7, 70});
+  EXPECT_EQ(refused.code, ec::invalid_argument);
+  EXPECT_THAT(refused.text, HasSubstr("something else"));
+  auto in = std::ifstream{file};
+  EXPECT_EQ((std::string{std::istreambuf_iterator<char>{in}, {}}), "garbage\n");
+  tree.write("/deep/copy-rates", std::string(100'000, 'x'));
+  EXPECT_THAT(write_calibration(file, key, {7, 70}).text,
+              HasSubstr("too large"));
+}
+
+/// Some have no end, and others wait for somebody to write.
+TEST_F(cuda_calibration, ReadsRegularFilesAlone) {
+  const auto pipe = tree.root() + "/pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  for (const auto& place :
+       {std::string{"/dev/zero"}, std::string{"/dev/full"}, pipe}) {
+    EXPECT_FALSE(read_calibration(place, key).has_value());
+    EXPECT_THAT(write_calibration(place, key, {7, 70}).text,
+                HasSubstr("regular file"));
+  }
 }
 
 TEST_F(cuda_calibration, APlaceThatCannotBeWrittenIsSaid) {
@@ -108,22 +132,37 @@ TEST_F(cuda_calibration, Mem01WhatFailsIsSaidAndGone) {
 /// A process measures once: a registration that comes again does not stop the
 /// device for it.
 TEST_F(cuda_calibration, AProcessMeasuresOnce) {
-  const auto first = rates_of(0, 12, file).value();
+  const auto first = rates_of(0, 12, file).value().rates;
   EXPECT_GT(first.bytes_per_second, 0u);
   const auto calls = stand_in::calls("cudaMalloc");
-  EXPECT_EQ(rates_of(0, 12, {}).value().bytes_per_second,
+  EXPECT_EQ(rates_of(0, 12, {}).value().rates.bytes_per_second,
             first.bytes_per_second);
   EXPECT_EQ(stand_in::calls("cudaMalloc"), calls);
   forget_rates();
-  EXPECT_EQ(rates_of(0, 12, file).value().bytes_per_second,
+  EXPECT_EQ(rates_of(0, 12, file).value().rates.bytes_per_second,
             first.bytes_per_second);
   EXPECT_EQ(stand_in::calls("cudaMalloc"), calls) << "the file knows";
+}
+
+/// The file of a second registration may be another one.
+TEST_F(cuda_calibration, WhatTheProcessKnowsIsKeptAsWell) {
+  const auto first = rates_of(0, 12, {}).value();
+  EXPECT_EQ(first.note, "");
+  EXPECT_EQ(rates_of(0, 12, file).value().note, "");
+  ASSERT_TRUE(read_calibration(file, key).has_value());
+  EXPECT_EQ(read_calibration(file, key)->bytes_per_second,
+            first.rates.bytes_per_second);
+}
+
+TEST_F(cuda_calibration, APlaceThatCannotBeHadIsANote) {
+  EXPECT_THAT(rates_of(0, 12, "/dev/null/rates").value().note,
+              HasSubstr("cannot keep the measured copy rates"));
 }
 
 /// An engine that has filled the device is registered all the same.
 TEST_F(cuda_calibration, WithoutMemoryToMeasureItEstimates) {
   stand_in::fail_call("cudaMalloc", 1, cudaErrorMemoryAllocation);
-  EXPECT_EQ(rates_of(0, 12, file).value().bytes_per_second,
+  EXPECT_EQ(rates_of(0, 12, file).value().rates.bytes_per_second,
             estimated_rates.bytes_per_second);
   EXPECT_FALSE(read_calibration(file, key).has_value());
   expect_no_error();

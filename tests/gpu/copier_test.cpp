@@ -173,6 +173,9 @@ TEST_P(copier_contract, RefusesAJobThatDoesNotFitAndStartsNothing) {
     = rig.copies.submit(copier_rig::make_job(0, store, 8, {1, 2}));
   EXPECT_EQ(outside.code, ec::invalid_argument);
   EXPECT_THAT(outside.text, HasSubstr("slot 8"));
+  auto of_no_kind = copier_rig::make_job(0, store, 7, {1, 2});
+  of_no_kind.kind = static_cast<job_kind>(9);
+  EXPECT_EQ(rig.copies.submit(of_no_kind).code, ec::invalid_argument);
   EXPECT_EQ(rig.copies.in_flight(), 0u);
   // Its id is still free.
   rig.submit(copier_rig::make_job(0, store, 7, {1, 2}));
@@ -302,12 +305,35 @@ TEST(copier_options_check, RefusesWhatCannotWork) {
     return !started.ok() && started.failure().code == ec::invalid_options;
   };
   EXPECT_TRUE(refused([](auto& x) { x.groups = 0; }));
+  EXPECT_TRUE(refused([](auto& x) { x.groups = 1'025; }));
   EXPECT_TRUE(refused([](auto& x) { x.blocks_per_chunk = 0; }));
   EXPECT_TRUE(refused([](auto& x) { x.host_bytes = 0; }));
   EXPECT_TRUE(refused([](auto& x) { x.host_threads = 0; }));
+  EXPECT_TRUE(refused([](auto& x) { x.host_threads = 257; }));
   EXPECT_TRUE(refused([](auto& x) { x.cuda.kernel_blocks = 0; }));
+  EXPECT_TRUE(refused([](auto& x) { x.cuda.slice_bytes = 1; }));
+  EXPECT_TRUE(
+    refused([](auto& x) { x.cuda.path = static_cast<copy_path>(77); }));
+  EXPECT_TRUE(
+    refused([](auto& x) { x.cuda.fences = static_cast<fence_wait>(77); }));
+  EXPECT_TRUE(refused(
+    [](auto& x) { x.cuda.huge_pages = static_cast<huge_page_use>(77); }));
   EXPECT_TRUE(refused([](auto& x) { x.cuda.streams_per_direction = 0; }));
   EXPECT_FALSE(refused([](auto&) {}));
+}
+
+TEST(copier_options_check, SaysThatThereIsNoMemory) {
+  auto opts = copier_rig::options();
+  opts.host_bytes = std::uint64_t{1} << 62;
+  auto made = copier::start(opts);
+  ASSERT_TRUE(made.ok()) << made.failure().text;
+  const auto memory = device_memory::allocate(host_device, 4'096).value();
+  auto kv = kv_memory{};
+  kv.tensors = {{memory.data(), 4'096, memory.kind(), 1, 4'096, 4'096}};
+  kv.references = {{0, 0, 0, 0, 4'096}};
+  const auto refused = made.value().register_kv(kv);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.failure().code, ec::out_of_memory);
 }
 
 TEST(copier_options_check, SaysThatThereIsNoSuchDevice) {

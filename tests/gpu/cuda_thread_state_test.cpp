@@ -68,7 +68,7 @@ protected:
     expect_untouched("facts_of");
     auto memory = kv_memory{};
     memory.device = 1;
-    memory.tensors.push_back({block(0), 4 * page});
+    memory.tensors.push_back({block(0), 4 * page, memory_kind::device});
     EXPECT_EQ(check_on_device(memory).text, "");
     expect_untouched("check_on_device");
   }

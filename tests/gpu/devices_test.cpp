@@ -160,6 +160,13 @@ TEST_F(cuda_rank_memory, G8RefusesMemoryOfTheHost) {
   expect_refused("its first byte");
 }
 
+TEST_F(cuda_rank_memory, G8RefusesMemoryThatIsSaidToBeTheHosts) {
+  memory.tensors[1].kind = memory_kind::host;
+  const auto refused = check_on_device(memory);
+  EXPECT_EQ(refused.code, ec::unsupported);
+  EXPECT_THAT(refused.text, HasSubstr("tensor 1"));
+}
+
 TEST_F(cuda_rank_memory, G8RefusesMemoryOfAnotherDevice) {
   auto other = value_of(make_device_buffer(page)); // Device 0 is current.
   memory.tensors[1].base = other.get();
@@ -169,15 +176,15 @@ TEST_F(cuda_rank_memory, G8RefusesMemoryOfAnotherDevice) {
 TEST_F(cuda_rank_memory, G6RefusesStreamsOfAnotherDevice) {
   auto other = value_of(make_stream());
   memory.streams.push_back(to_number(other.get()));
-  expect_refused("stream 1 is one of device 0");
+  expect_refused("streams[1] is one of device 0");
 }
 
 TEST_F(cuda_rank_memory, G6RefusesStreamsThatAreNone) {
   memory.streams.push_back(12'345);
   const auto refused = check_on_device(memory);
   expected_refusals = 1;
-  EXPECT_EQ(refused.code, ec::device_failure);
-  EXPECT_THAT(refused.text, HasSubstr("stream 1"));
+  EXPECT_EQ(refused.code, ec::invalid_argument);
+  EXPECT_THAT(refused.text, HasSubstr("streams[1]"));
 }
 
 TEST_F(cuda_rank_memory, RefusesADeviceThatIsNotThere) {

@@ -179,7 +179,7 @@ TEST(host_memory, ThatIsNotThereCannotBeReserved) {
   EXPECT_EQ(made.failure().code, ec::out_of_memory);
   EXPECT_THAT(made.failure().text,
               AnyOf(HasSubstr("MemAvailable"), HasSubstr("memory.max")));
-  EXPECT_THAT(made.failure().text, HasSubstr("lower options::host_bytes"));
+  EXPECT_THAT(made.failure().text, HasSubstr("lower host_bytes"));
 }
 
 /// Memory that is reserved is a file to the kernel, which ends a process that
@@ -305,7 +305,7 @@ TEST(host_memory, SaysHowMuchWasAskedAndHowMuchThereIs) {
   EXPECT_THAT(made.failure().text, HasSubstr(std::to_string(physical + 1)));
   EXPECT_THAT(made.failure().text,
               HasSubstr("the machine has " + std::to_string(physical)));
-  EXPECT_THAT(made.failure().text, HasSubstr("lower options::host_bytes"));
+  EXPECT_THAT(made.failure().text, HasSubstr("lower host_bytes"));
 }
 
 TEST(host_memory, SaysWhenTheSystemRefuses) {

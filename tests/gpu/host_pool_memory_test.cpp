@@ -120,7 +120,7 @@ TEST_F(host_pool_memory_test, MEM_01_a_refusal_in_the_middle_leaves_nothing) {
   EXPECT_THAT(refused.failure().text, HasSubstr("20480 bytes"));
   EXPECT_THAT(refused.failure().text,
               HasSubstr("the driver says \"out of memory\""));
-  EXPECT_THAT(refused.failure().text, HasSubstr("lower options::host_bytes"));
+  EXPECT_THAT(refused.failure().text, HasSubstr("lower host_bytes"));
   EXPECT_THAT(refused.failure().text, HasSubstr("not pinned"));
   EXPECT_THAT(driver_.removed, ElementsAre(driver_.added[1], driver_.added[0]));
   EXPECT_EQ(driver_.sizes.size(), 3u); // Nothing behind the refused one.
