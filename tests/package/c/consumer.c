@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include <kvtide/kvtide.h>
-
 #include <stdio.h>
 
 int main(void) {
