@@ -210,6 +210,58 @@ TEST_F(CCalls, MoveSimulatedTimeOnlyOnItsDevice) {
   EXPECT_EQ(outcome_of(ticket), KVTIDE_OK);
 }
 
+TEST_F(CCalls, ExplainWhatALookupFinds) {
+  ASSERT_NO_FATAL_FAILURE(serve());
+  store();
+  add(2, 17, 4); // Its last whole chunk was never stored.
+  auto ticket = std::uint64_t{0};
+  EXPECT_OK(kvtide_explain(rt.get(), 2, &ticket));
+  const auto answer = answer_to(ticket);
+  ASSERT_EQ(only(answer).kind, KVTIDE_EVENT_EXPLAIN);
+  const auto& why_not = *only(answer).as.explain;
+  EXPECT_EQ(why_not.struct_size, sizeof(kvtide_explain_answer));
+  EXPECT_EQ(why_not.request, 2u);
+  EXPECT_EQ(why_not.prompt_tokens, 17);
+  EXPECT_EQ(why_not.hashed_tokens, 16);
+  EXPECT_EQ(why_not.tokens, 12);
+  EXPECT_EQ(why_not.ask_again, 0u);
+  EXPECT_EQ(why_not.reason, KVTIDE_MISS_ABSENT);
+  EXPECT_EQ(why_not.group, 0u);
+  EXPECT_EQ(why_not.chunk, 3u);
+  EXPECT_STRNE(why_not.text, "");
+  ASSERT_EQ(why_not.chunk_list_count, 1u);
+  ASSERT_EQ(why_not.chunks[0].count, 4u);
+  for (std::size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(why_not.chunks[0].states[i], KVTIDE_CHUNK_READY) << i;
+  EXPECT_EQ(why_not.chunks[0].states[3], KVTIDE_CHUNK_ABSENT);
+  EXPECT_OK(kvtide_explain(rt.get(), 77, &ticket));
+  EXPECT_EQ(outcome_of(ticket), KVTIDE_UNKNOWN_REQUEST);
+}
+
+TEST_F(CCalls, SleepAndWake) {
+  ASSERT_NO_FATAL_FAILURE(serve());
+  store();
+  add(2, 13, 3);
+  auto ticket = std::uint64_t{0};
+  EXPECT_OK(kvtide_sleep(rt.get(), patience_ms, &ticket));
+  EXPECT_EQ(only(answer_to(ticket)).as.done.in_flight.count, 0u);
+  EXPECT_EQ(look_up(2).tokens, 0);
+  EXPECT_OK(kvtide_sleep(rt.get(), patience_ms, &ticket));
+  EXPECT_EQ(outcome_of(ticket), KVTIDE_OUT_OF_ORDER);
+  EXPECT_OK(kvtide_rank_unregister_kv(rank));
+  on_rank(KVTIDE_EVENT_KV_UNREGISTERED);
+  EXPECT_OK(kvtide_wake(rt.get(), &ticket));
+  EXPECT_EQ(outcome_of(ticket), KVTIDE_RANK_UNAVAILABLE);
+  auto elsewhere = std::vector<unsigned char>(gpu.size());
+  tensor.base = elsewhere.data();
+  EXPECT_OK(kvtide_rank_register_kv(rank, &memory));
+  on_rank(KVTIDE_EVENT_KV_REGISTERED);
+  EXPECT_OK(kvtide_wake(rt.get(), &ticket));
+  EXPECT_EQ(only(answer_to(ticket)).kind, KVTIDE_EVENT_CALL_DONE);
+  EXPECT_EQ(look_up(2).tokens, 12) << "the host pool was kept";
+  rt.reset(); // Before the memory goes.
+}
+
 TEST_F(CCalls, GiveRanksAndTheirCounters) {
   ASSERT_NO_FATAL_FAILURE(serve());
   store();
