@@ -90,12 +90,12 @@ mutants: dependencies ## Change code, see which tests notice (SEED=1 COUNT=60)
 	  --build-jobs $(JOBS) $(MUTANTS_ARGS)
 
 format: ## Format all sources with clang-format 14
-	git ls-files -z '*.cpp' '*.hpp' | xargs -0 $(CLANG_FORMAT) -i
+	git ls-files -z '*.c' '*.cpp' '*.hpp' include | xargs -0 $(CLANG_FORMAT) -i
 
 tidy: dependencies ## Check all sources with clang-tidy 14
 	cmake --preset dev
-	git ls-files -z 'actors/*.cpp' 'core/*.cpp' 'examples/*.cpp' 'gpu/*.cpp' \
-	  'messages/*.cpp' | xargs -0 -n 1 -P $(JOBS) $(CLANG_TIDY) --quiet -p build/dev
+	git ls-files -z 'actors/*.cpp' 'capi/*.cpp' 'core/*.cpp' 'examples/*.cpp' \
+	  'gpu/*.cpp' 'messages/*.cpp' | xargs -0 -n 1 -P $(JOBS) $(CLANG_TIDY) --quiet -p build/dev
 
 clean: ## Remove all build folders
 	rm -rf build

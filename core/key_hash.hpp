@@ -5,11 +5,7 @@
 #include "kvtide/ids.hpp"
 #include "kvtide/key.hpp"
 
-// A prompt has hundreds of keys: a call to a library would cost as much again.
-#ifndef XXH_INLINE_ALL
-#define XXH_INLINE_ALL
-#endif
-#include <xxhash.h>
+#include "core/xxh3.hpp"
 
 #include <cstdint>
 

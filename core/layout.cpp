@@ -3,8 +3,7 @@
 #include "core/layout.hpp"
 
 #include "core/round_up.hpp"
-
-#include <xxhash.h>
+#include "core/xxh3.hpp"
 
 #include <algorithm>
 #include <string>

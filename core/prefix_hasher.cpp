@@ -2,7 +2,7 @@
 
 #include "kvtide/prefix_hasher.hpp"
 
-#include <xxhash.h>
+#include "core/xxh3.hpp"
 
 #include <algorithm>
 

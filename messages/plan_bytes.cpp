@@ -2,11 +2,11 @@
 
 #include "messages/plan_bytes.hpp"
 
+#include "core/xxh3.hpp"
+
 #include <caf/actor_system.hpp>
 #include <caf/binary_deserializer.hpp>
 #include <caf/binary_serializer.hpp>
-
-#include <xxhash.h>
 
 #include <algorithm>
 #include <cassert>

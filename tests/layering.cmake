@@ -7,6 +7,7 @@
 #
 #   core, gpu -> include        messages -> include, core
 #   examples  -> include        actors   -> all four
+#   capi      -> include
 #   CAF: messages, actors, tests            CUDA: gpu, tests/gpu
 
 cmake_minimum_required(VERSION 3.25)
@@ -50,12 +51,14 @@ endfunction()
 
 # -- include directions --------------------------------------------------------
 
-set(folders actors bench core examples gpu include messages tests)
+set(folders actors bench capi core examples gpu include messages tests)
 
 # Project folders that each folder may include. The public headers, included as
 # "kvtide/...", are open to all.
 set(may_include_actors actors core gpu messages)
 set(may_include_bench ${folders})
+# What C sees is what C++ sees: it knows the interface and nothing below.
+set(may_include_capi capi)
 set(may_include_core core)
 set(may_include_examples examples)
 set(may_include_gpu gpu)

@@ -22,6 +22,8 @@ function(write_clean_tree)
   file(WRITE "${SCRATCH}/actors/a.cpp"
        "#include \"core/layout.hpp\"\n#include \"messages/m.hpp\"\n"
        "#include \"gpu/g.hpp\"\n")
+  file(WRITE "${SCRATCH}/capi/c.cpp"
+       "#include \"kvtide/ids.hpp\"\n#include \"capi/c.hpp\"\n")
   file(WRITE "${SCRATCH}/examples/e.cpp"
        "#include \"kvtide/ids.hpp\"\n#include \"model.hpp\"\n")
   file(WRITE "${SCRATCH}/tests/t.cpp" "#include \"actors/a.hpp\"\n")
@@ -44,6 +46,11 @@ must_find(gpu/g.cpp "#include \"messages/m.hpp\"")
 must_find(gpu/g.cpp "#include <caf/all.hpp>")
 must_find(actors/a.cpp "#include <cuda_runtime_api.h>")
 must_find(actors/a.cpp "#include \"tests/support/x.hpp\"")
+must_find(capi/c.cpp "#include \"actors/a.hpp\"")
+must_find(capi/c.cpp "#include \"core/layout.hpp\"")
+must_find(capi/c.cpp "#include <caf/all.hpp>")
+must_find(capi/c.cpp "#include <cuda.h>")
+must_find(actors/a.cpp "#include \"capi/c.hpp\"")
 must_find(examples/e.cpp "#include \"core/layout.hpp\"")
 must_find(examples/e.cpp "#include <caf/all.hpp>")
 must_find(tests/t.cpp "#include <cuda.h>")

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// How events get from a runtime, or from a rank, into batches.
+
+#pragma once
+
+#include "kvtide/runtime.hpp"
+
+#include "capi/batch.hpp"
+#include "capi/border.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <iterator>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace kvtide::capi {
+
+inline std::vector<engine_event>& events_in(kvtide_batch& batch,
+                                            const engine_event*) {
+  return batch.of_engine;
+}
+
+inline std::vector<rank_event>& events_in(kvtide_batch& batch,
+                                          const rank_event*) {
+  return batch.of_rank;
+}
+
+/// Keeps what has arrived and nobody has taken: events that arrived while one
+/// was awaited, and those that there was no memory to describe.
+///
+/// Threads: as the runtime or the rank; `wait` any.
+template <class Side, class Event>
+class inbox {
+public:
+  explicit inbox(Side& side) : side_(side) {
+    // nop
+  }
+
+  /// Takes everything.
+  /// @returns null if nothing has arrived
+  kvtide_batch* poll() {
+    const auto here = entry{busy_};
+    take_in();
+    if (aside_.empty())
+      return nullptr;
+    auto out = std::make_unique<kvtide_batch>();
+    describe(aside_, *out);
+    events_in(*out, aside_.data()).swap(aside_); // They stay where they are.
+    has_aside_ = false;
+    return out.release();
+  }
+
+  /// @returns false if there is nothing to poll when `timeout` has passed
+  bool wait(std::chrono::milliseconds timeout) const {
+    return has_aside_ || side_.wait(timeout);
+  }
+
+  /// Waits for one event and takes it alone; the others stay.
+  /// @param is_it tells of each event, once, whether it is the one
+  /// @param give_up throws if the events before mean that it does not come
+  /// @returns null if it has not come when `timeout` has passed
+  template <class F, class G>
+  kvtide_batch* await(std::chrono::milliseconds timeout, F is_it, G give_up) {
+    using clock = std::chrono::steady_clock;
+    using std::chrono::milliseconds;
+    const auto here = entry{busy_};
+    const auto span
+      = std::clamp<milliseconds>(timeout, milliseconds{0}, longest_wait);
+    const auto deadline = clock::now() + span;
+    for (auto seen = std::size_t{0};;) {
+      take_in();
+      for (; seen < aside_.size(); ++seen)
+        if (is_it(std::as_const(aside_[seen])))
+          return take(seen);
+      give_up();
+      const auto left
+        = std::chrono::ceil<milliseconds>(deadline - clock::now());
+      if (left.count() <= 0 || !side_.wait(left))
+        return nullptr;
+    }
+  }
+
+private:
+  /// Two threads in here would take each other's events.
+  class entry {
+  public:
+    explicit entry(std::atomic_flag& busy) : busy_(busy) {
+      if (busy_.test_and_set(std::memory_order_acquire))
+        throw refusal{{ec::out_of_order,
+                       "another thread takes events here already; let one "
+                       "thread at a time do that"}};
+    }
+
+    entry(const entry&) = delete;
+    entry& operator=(const entry&) = delete;
+
+    ~entry() {
+      busy_.clear(std::memory_order_release);
+    }
+
+  private:
+    std::atomic_flag& busy_;
+  };
+
+  void take_in() {
+    if (news_.empty())
+      news_ = side_.poll();
+    if (aside_.empty()) {
+      aside_.swap(news_);
+    } else if (!news_.empty()) {
+      has_aside_ = true; // Also if there is no memory for the next line.
+      aside_.reserve(aside_.size() + news_.size());
+      std::move(news_.begin(), news_.end(), std::back_inserter(aside_));
+      news_.clear();
+    }
+    has_aside_ = !aside_.empty();
+  }
+
+  kvtide_batch* take(std::size_t at) {
+    auto out = std::make_unique<kvtide_batch>();
+    auto& events = events_in(*out, aside_.data());
+    events.push_back(std::move(aside_[at]));
+    try {
+      describe(events, *out);
+    } catch (...) {
+      aside_[at] = std::move(events.front());
+      throw;
+    }
+    aside_.erase(aside_.begin() + static_cast<std::ptrdiff_t>(at));
+    has_aside_ = !aside_.empty();
+    return out.release();
+  }
+
+  Side& side_;
+  /// In the order of their arrival, those of `news_` last.
+  std::vector<Event> aside_;
+  std::vector<Event> news_;
+  std::atomic<bool> has_aside_ = false;
+  std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
+};
+
+} // namespace kvtide::capi
