@@ -321,6 +321,26 @@ ticket_id runtime::get_stats() {
   return impl_->send(msg::get_stats{});
 }
 
+// The three calls below are announced; the actors learn them next.
+
+ticket_id runtime::explain(request_id request) {
+  impl_->queue->push(call_failed{
+    ++impl_->last_ticket, request, {ec::unsupported, "not in this build"}});
+  return impl_->last_ticket;
+}
+
+ticket_id runtime::sleep(std::chrono::milliseconds) {
+  impl_->queue->push(call_failed{
+    ++impl_->last_ticket, 0, {ec::unsupported, "not in this build"}});
+  return impl_->last_ticket;
+}
+
+ticket_id runtime::wake() {
+  impl_->queue->push(call_failed{
+    ++impl_->last_ticket, 0, {ec::unsupported, "not in this build"}});
+  return impl_->last_ticket;
+}
+
 ticket_id runtime::shutdown(std::chrono::milliseconds deadline) {
   using namespace std::chrono;
   const auto bounded

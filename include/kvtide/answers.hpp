@@ -8,6 +8,7 @@
 
 #include "kvtide/cache_event.hpp"
 #include "kvtide/error.hpp"
+#include "kvtide/explain.hpp"
 #include "kvtide/ids.hpp"
 #include "kvtide/job.hpp"
 
@@ -123,7 +124,8 @@ struct events_answer {
   std::vector<cache_event> events;
 };
 
-/// Answers `reset`, `advance` and `shutdown`: done, or what is still in flight.
+/// Answers `reset`, `advance`, `sleep`, `wake` and `shutdown`: done, or what is
+/// still in flight.
 struct call_done {
   ticket_id ticket = 0;
   std::vector<job_id> in_flight;
@@ -131,6 +133,7 @@ struct call_done {
 
 /// A call that had no effect. The sentence says what to do.
 struct call_failed {
+  /// Zero if the call got no ticket: another thread was in a call.
   ticket_id ticket = 0;
   request_id request = 0;
   error reason;
@@ -197,7 +200,7 @@ using engine_event
   = std::variant<lookup_answer, step_plan, finish_answer, stats_answer,
                  events_answer, call_done, call_failed, load_done, load_failed,
                  blocks_released, rank_lost, rank_back, overload, cache_lost,
-                 runtime_lost>;
+                 runtime_lost, explain_answer>;
 
 /// What compute of a step waits for on one rank.
 struct fence {

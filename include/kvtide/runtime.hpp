@@ -27,9 +27,17 @@ struct runtime_access;
 ///
 /// Every call returns at once with a ticket; what it leads to comes from `poll`
 /// on the caller's thread. Calls take effect in call order (S1).
+/// kvtide/blocking.hpp waits for answers, where an engine may.
 ///
-/// Thread-safety: one thread at a time, the engine's. Blocking: only `start`,
-/// `wait` and the destructor block. Exceptions: none cross this interface.
+/// Thread-safety: one thread at a time, the engine's; another one may take over
+/// between two calls. `event_fd` and `wait` may be called on any thread. A call
+/// on a second thread while a first is in one has no effect: it returns ticket
+/// 0 and leads to `call_failed` with `ec::out_of_order` and ticket 0 (`poll`
+/// returns nothing, `restart_rank` the error), and is counted in
+/// `stats::order_errors`. Nothing guards the destructor and moves.
+///
+/// Blocking: only `start`, `wait` and the destructor block. Exceptions: none
+/// cross this interface.
 class runtime {
 public:
   /// Validates `opts` and starts the actors. Blocks for milliseconds; with
@@ -45,7 +53,10 @@ public:
   runtime& operator=(const runtime&) = delete;
 
   /// Stops without waiting for jobs in flight; for a clean end call
-  /// `shutdown` and wait for its answer first. Blocks until no copy is running.
+  /// `shutdown` and wait for its answer first. Blocks until no copy is running,
+  /// as memory would be freed under it: a copy that never ends blocks for ever.
+  /// A process that has to end although `shutdown` named jobs that such a copy
+  /// may belong to leaves by `std::_Exit` instead.
   ~runtime();
 
   // -- requests ---------------------------------------------------------------
@@ -76,9 +87,51 @@ public:
   ticket_id take_events();
   /// Answered by `stats_answer`.
   ticket_id get_stats();
+  /// Answered by `explain_answer`: what a lookup of a tracked request that has
+  /// not finished would find now, and why no more. Changes nothing: it is no
+  /// access (R12), counts as no use, and holds nothing. Costs a lookup, and a
+  /// look at each chunk of the request.
+  ticket_id explain(request_id request);
+
+  /// The engine is about to give its GPU memory back. From this call on, until
+  /// `wake`:
+  /// * No store is planned. Tails of requests that finished before are planned
+  ///   first, as by S13 (with `plan_delivery::by_engine` they are lost), and
+  ///   stores that wait for a next step are handed over at once.
+  /// * Every request has lost its blocks, as by a preemption (R3): after `wake`
+  ///   it is scheduled as `row_kind::resumed` or `fresh`.
+  /// * Lookups find nothing: 0 tokens, not "ask again". Open promises end.
+  /// * Loads that no step has delivered fail, with `load_failed`; those in
+  ///   flight end, and are announced.
+  /// * `step`, and `allocate` with external tokens, fail with
+  ///   `ec::out_of_order`; the step's number is not used up. All other calls
+  ///   work; a request that finishes stores nothing.
+  ///
+  /// What the host pool has is kept. Answered by `call_done` as soon as no job
+  /// is in flight, or at the deadline with the jobs that still are: the engine
+  /// must not release the memory of their blocks before the ranks'
+  /// `unregister_kv` was answered, which waits for every copy (G8). With no job
+  /// in flight a rank still calls `unregister_kv` before its memory goes.
+  ///
+  /// Fails with `ec::out_of_order` while asleep.
+  /// @param deadline From now; less than zero counts as zero.
+  ticket_id sleep(std::chrono::milliseconds deadline);
+
+  /// Ends `sleep`: from here on everything works, and lookups find what the
+  /// host pool kept. Answered by `call_done`. A `sleep` that has no answer yet
+  /// gets it first, with the jobs in flight.
+  ///
+  /// Every rank has to have registered memory before, the same as ever or other
+  /// one with the same references (see `rank::register_kv`): otherwise it fails
+  /// with `ec::rank_unavailable`, names the rank, and the runtime sleeps on.
+  /// Fails with `ec::out_of_order` without `sleep`.
+  ticket_id wake();
+
   /// Answered by `call_done` when no job is in flight, or at the deadline with
-  /// the jobs that still are. Requests that are tracked may go on meanwhile;
-  /// further `add` and `shutdown` calls fail with `ec::shutting_down`.
+  /// the jobs that still are: what they would have stored is lost, and a load
+  /// among them has no outcome yet. Comes in time whatever the devices do.
+  /// Requests that are tracked may go on meanwhile; further `add` and
+  /// `shutdown` calls fail with `ec::shutting_down`.
   ticket_id shutdown(std::chrono::milliseconds deadline);
 
   /// Only with `device_kind::host_virtual`: moves simulated time to `now`.
@@ -127,7 +180,11 @@ private:
 /// its KV memory and brackets each forward pass with two calls.
 ///
 /// Thread-safety and blocking: as `runtime`, with the thread that enqueues the
-/// compute of this rank.
+/// compute of this rank. A call on a second thread while a first is in one
+/// has no effect and leads to `rank_failed` with `ec::out_of_order`
+/// (`make_event` and `record_event` return it, `poll` returns nothing), counted
+/// in `rank_stats::order_errors`. `complete_event`, `event_fd` and `wait` may
+/// be called on any thread.
 class rank {
 public:
   rank(const rank&) = delete;
@@ -137,10 +194,19 @@ public:
   /// Answered by `kv_registered`. The host pool is allocated here. With
   /// `device_kind::cuda` its pages are cleared, about a third of a second per
   /// GiB and thread (`cuda_options::prefault_threads`), and pinned: tens of
-  /// seconds for hundreds of GiB. A rank that registers again stays on its GPU.
+  /// seconds for hundreds of GiB.
+  ///
+  /// A rank that registers again, after `unregister_kv`, stays on its GPU and
+  /// keeps its host pool with all content. Base addresses, strides and the
+  /// number of blocks may be others; the references must say the same of
+  /// groups, layers and bytes in the same order, as they give the bytes in the
+  /// pool their meaning: otherwise `kv_registered::reason` is
+  /// `ec::invalid_argument`.
   void register_kv(kv_memory memory);
 
-  /// Answered by `kv_unregistered` once no copy can touch the memory.
+  /// Answered by `kv_unregistered` once no copy can touch the memory (G8).
+  /// Meanwhile, and until `register_kv` was answered, lookups find nothing and
+  /// no store is planned.
   void unregister_kv();
 
   /// Asks for `step_ready` of a step. With `plan_delivery::by_engine`, `plan`
