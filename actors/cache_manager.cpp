@@ -89,6 +89,10 @@ void cache_manager_state::report(const msg::get_pool_report& x) {
   self->send(sender(), std::move(out));
 }
 
+void cache_manager_state::explain(const msg::explain_keys& x) {
+  self->send(sender(), msg::explained{x.turn, cache->explain(x.query)});
+}
+
 void cache_manager_state::lookup_keys(const msg::lookup_keys& x) {
   auto out = msg::key_states{};
   out.states.reserve(x.keys.size());
@@ -127,6 +131,7 @@ cache_manager(cache_manager_actor::stateful_pointer<cache_manager_state> self,
     },
     [&st](const msg::drain_events& x) { st.drain_events(x); },
     [&st](const msg::get_pool_report& x) { st.report(x); },
+    [&st](const msg::explain_keys& x) { st.explain(x); },
     [&st](const msg::lookup_keys& x) { st.lookup_keys(x); },
     [&st](const msg::touch_keys& x) { st.cache->pool().touch(x.keys); },
   };

@@ -42,6 +42,7 @@ struct cache_manager_state {
   void complete(const msg::complete_job& x, std::span<const chunk_key> done);
   void drain_events(const msg::drain_events& x);
   void report(const msg::get_pool_report& x);
+  void explain(const msg::explain_keys& x);
   void lookup_keys(const msg::lookup_keys& x);
 
   // -- helpers ----------------------------------------------------------------

@@ -84,6 +84,11 @@ void gpu_worker_state::stores(const msg::stores& plan) {
   refuse(plan.jobs);
 }
 
+void gpu_worker_state::pause(const msg::pause& x) {
+  paused_behind = x.step;
+  hand_over_before_sleep();
+}
+
 void gpu_worker_state::tick(const msg::tick& req) {
   if (!config.virtual_time || target) {
     order.breach(core::order_rule::s12,
@@ -138,6 +143,7 @@ void gpu_worker_state::unregister_kv() {
                       "answer first"});
   if (checks)
     checks->leaving();
+  self->send(scheduler, msg::worker_left{config.rank, config.incarnation});
   // Content that is computed but not stored yet would be lost, and its jobs
   // with it: nobody has to begin another step.
   if (ended)
@@ -202,6 +208,7 @@ void gpu_worker_state::end_step(const msg::end_step& req) {
   if (checks)
     checks->ended(req.step, idle_since);
   run_held_plans();
+  hand_over_before_sleep();
   arm_timer();
 }
 
@@ -218,15 +225,16 @@ void gpu_worker_state::memory_registered(const msg::memory_registered& answer) {
     return quit_if_over();
   }
   memory = memory_state::registered;
+  // Before its process hears of it, and tells the engine.
+  self->send(scheduler,
+             msg::worker_ready{config.rank, config.incarnation, answer.slots,
+                               caf::actor_cast<caf::strong_actor_ptr>(device)});
   auto known = kv_registered{};
   known.rank = config.rank;
   known.slots = answer.slots;
   known.slot_bytes = answer.slot_bytes;
   known.notes = answer.notes;
   self->send(rank_side, std::move(known));
-  self->send(scheduler,
-             msg::worker_ready{config.rank, config.incarnation, answer.slots,
-                               caf::actor_cast<caf::strong_actor_ptr>(device)});
   quit_if_over();
 }
 
@@ -398,6 +406,7 @@ void gpu_worker_state::take(const msg::stores& plan) {
     return;
   }
   defer(std::move(jobs));
+  hand_over_before_sleep();
   arm_timer();
 }
 
@@ -503,6 +512,14 @@ void gpu_worker_state::defer(std::vector<job> jobs) {
     return fail(jobs);
   share_out(std::move(jobs), deferred);
   idle_since = clock();
+}
+
+void gpu_worker_state::hand_over_before_sleep() {
+  if (!ended || !paused_behind || *begun != *paused_behind || deferred.empty())
+    return;
+  if (checks)
+    checks->leaving();
+  submit(std::exchange(deferred, {}), {});
 }
 
 void gpu_worker_state::submit(std::vector<job> jobs,
@@ -692,6 +709,7 @@ gpu_worker(gpu_worker_actor::stateful_pointer<gpu_worker_state> self,
     [&st](const msg::begin_step& x) { st.begin_step(x), st.over(); },
     [&st](const msg::stores& x) { st.stores(x), st.over(); },
     [&st](const msg::tick& x) { st.tick(x), st.over(); },
+    [&st](const msg::pause& x) { st.pause(x), st.over(); },
     [&st](const msg::report_again& x) { st.report_again(x), st.over(); },
     [&st](const msg::register_kv& x) { st.register_kv(x), st.over(); },
     [&st](const msg::unregister_kv&) { st.unregister_kv(), st.over(); },

@@ -90,6 +90,8 @@ struct gpu_worker_state {
 
   void stores(const msg::stores& plan);
 
+  void pause(const msg::pause& x);
+
   void tick(const msg::tick& req);
 
   void report_again(const msg::report_again& req);
@@ -171,6 +173,9 @@ struct gpu_worker_state {
   void share_out(std::vector<job> jobs, std::vector<job>& out);
 
   void defer(std::vector<job> jobs);
+
+  /// Submits what waits for a step that will not come while the engine sleeps.
+  void hand_over_before_sleep();
 
   /// Hands jobs over, behind `after` and the last enqueued compute (S5, S6).
   void submit(std::vector<job> jobs, std::vector<job_id> after);
@@ -276,6 +281,8 @@ struct gpu_worker_state {
 
   /// Planned in a step, to be submitted at the start of the next (S3).
   std::vector<job> deferred;
+  /// The engine sleeps, or slept, behind this step.
+  std::optional<step_id> paused_behind;
   /// The later of the end of `begun` and the arrival of its stores.
   nanoseconds_t idle_since = 0;
   /// Set before the first message.

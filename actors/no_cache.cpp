@@ -12,8 +12,9 @@ namespace kvtide {
 
 // -- engine -------------------------------------------------------------------
 
-no_cache::no_cache(const options& opts, std::shared_ptr<engine_queue> queue)
-  : device_(opts.device), queue_(std::move(queue)),
+no_cache::no_cache(const options& opts, std::shared_ptr<engine_queue> queue,
+                   std::shared_ptr<const one_caller> caller)
+  : device_(opts.device), queue_(std::move(queue)), caller_(std::move(caller)),
     order_(make_order_log("runtime without a cache", opts.order_checks, {})) {
   // nop
 }
@@ -42,7 +43,9 @@ void no_cache::answer(const msg::decline& x) {
 
 void no_cache::answer(const msg::allocate& x) {
   // Else its engine would wait for the end of a load that never began.
-  if (x.call.external != 0)
+  if (x.call.external != 0 && asleep_)
+    fail(x.ticket, x.call.request, core::is_asleep("loads"));
+  else if (x.call.external != 0)
     fail(x.ticket, x.call.request, core::bad_load(x.call.request, 0));
 }
 
@@ -52,6 +55,8 @@ void no_cache::answer(const msg::step& x) {
     if (auto fault = core::fault_of_step(step, *last_step_);
         fault.code != ec::none)
       return fail(x.ticket, 0, std::move(fault));
+  if (asleep_)
+    return fail(x.ticket, 0, core::is_asleep("computes"));
   last_step_ = step;
   counters_.steps += 1;
   auto out = step_plan{};
@@ -75,6 +80,7 @@ void no_cache::answer(const msg::get_stats& x) {
   auto out = counters_;
   out.order_errors = order_.total();
   out.order_errors_by_rule = order_.counts();
+  add_refused(out, caller_.get());
   queue_->push(stats_answer{x.ticket, out});
 }
 
@@ -96,6 +102,26 @@ void no_cache::answer(const msg::advance& x) {
   queue_->push(call_done{x.ticket, {}});
 }
 
+void no_cache::answer(const msg::sleep& x) {
+  if (std::exchange(asleep_, true))
+    return fail(x.ticket, 0, core::asleep_already());
+  queue_->push(call_done{x.ticket, {}});
+}
+
+void no_cache::answer(const msg::wake& x) {
+  if (!std::exchange(asleep_, false))
+    return fail(x.ticket, 0, core::not_asleep());
+  queue_->push(call_done{x.ticket, {}});
+}
+
+void no_cache::answer(const msg::explain& x) {
+  auto out = explain_answer{};
+  out.ticket = x.ticket;
+  out.request = x.request;
+  core::conclude({}, miss_reason::offloading_off, {}, out);
+  queue_->push(std::move(out));
+}
+
 void no_cache::fail(ticket_id ticket, request_id id, error reason) {
   order_.breach(core::order_rule::call, "a call had no effect", reason.text);
   queue_->push(call_failed{ticket, id, std::move(reason)});
@@ -104,10 +130,12 @@ void no_cache::fail(ticket_id ticket, request_id id, error reason) {
 // -- rank ---------------------------------------------------------------------
 
 no_cache_rank::no_cache_rank(rank_id id, const options& opts,
-                             std::shared_ptr<rank_queue> queue)
+                             std::shared_ptr<rank_queue> queue,
+                             std::shared_ptr<const one_caller> caller)
   : id_(id), groups_(static_cast<std::uint32_t>(opts.groups.size())),
     blocks_per_chunk_(static_cast<std::uint32_t>(opts.blocks_per_chunk)),
-    model_fingerprint_(opts.model_fingerprint), queue_(std::move(queue)) {
+    model_fingerprint_(opts.model_fingerprint), queue_(std::move(queue)),
+    caller_(std::move(caller)) {
   // nop
 }
 
@@ -131,7 +159,10 @@ void no_cache_rank::answer(const msg::await_step& x) {
 }
 
 void no_cache_rank::answer(const msg::get_rank_stats&) {
-  queue_->push(rank_stats{id_, 0, {}, 0, 0});
+  auto out = rank_stats{};
+  out.rank = id_;
+  add_refused(out, caller_.get());
+  queue_->push(out);
 }
 
 } // namespace kvtide

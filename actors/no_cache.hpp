@@ -13,6 +13,7 @@
 
 #include "kvtide/options.hpp"
 
+#include "actors/one_caller.hpp"
 #include "actors/ports.hpp"
 #include "core/order_log.hpp"
 #include "messages/gpu_worker.hpp"
@@ -31,7 +32,9 @@ namespace kvtide {
 class no_cache {
 public:
   /// @param queue gets an answer before the call that asked for it returns
-  no_cache(const options& opts, std::shared_ptr<engine_queue> queue);
+  /// @param caller who makes the calls; may be null
+  no_cache(const options& opts, std::shared_ptr<engine_queue> queue,
+           std::shared_ptr<const one_caller> caller = nullptr);
 
   void answer(const msg::add& x);
 
@@ -58,18 +61,24 @@ public:
   void answer(const msg::take_events& x);
   void answer(const msg::shutdown& x);
   void answer(const msg::advance& x);
+  void answer(const msg::sleep& x);
+  /// No rank has to have memory: nothing will touch it.
+  void answer(const msg::wake& x);
+  void answer(const msg::explain& x);
 
 private:
   void fail(ticket_id ticket, request_id id, error reason);
 
   device_kind device_;
   std::shared_ptr<engine_queue> queue_;
+  std::shared_ptr<const one_caller> caller_;
   core::order_log order_;
   stats counters_;
   std::optional<step_id> last_step_;
   /// Simulated time.
   nanoseconds_t now_ = 0;
   bool stopping_ = false;
+  bool asleep_ = false;
 };
 
 /// In the place of one rank's worker and device.
@@ -79,7 +88,8 @@ class no_cache_rank {
 public:
   /// @param queue gets an answer before the call that asked for it returns
   no_cache_rank(rank_id id, const options& opts,
-                std::shared_ptr<rank_queue> queue);
+                std::shared_ptr<rank_queue> queue,
+                std::shared_ptr<const one_caller> caller = nullptr);
 
   /// The memory is checked as always, but of any kind: nothing touches it.
   void answer(const msg::register_kv& x);
@@ -99,6 +109,7 @@ private:
   std::uint32_t blocks_per_chunk_;
   std::string model_fingerprint_;
   std::shared_ptr<rank_queue> queue_;
+  std::shared_ptr<const one_caller> caller_;
 };
 
 } // namespace kvtide

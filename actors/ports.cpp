@@ -10,7 +10,8 @@ namespace kvtide {
 
 engine_port_actor::behavior_type
 engine_port(engine_port_actor::stateful_pointer<engine_port_state> self,
-            std::shared_ptr<engine_queue> queue) {
+            std::shared_ptr<engine_queue> queue,
+            std::shared_ptr<const one_caller> caller) {
   self->set_down_handler([queue](caf::down_msg&) {
     queue->push(runtime_lost{core::no_scheduler()});
   });
@@ -18,7 +19,10 @@ engine_port(engine_port_actor::stateful_pointer<engine_port_state> self,
     [queue](lookup_answer& x) { queue->push(std::move(x)); },
     [queue](step_plan& x) { queue->push(std::move(x)); },
     [queue](finish_answer& x) { queue->push(std::move(x)); },
-    [queue](stats_answer& x) { queue->push(x); },
+    [queue, caller](stats_answer& x) {
+      add_refused(x.values, caller.get());
+      queue->push(x);
+    },
     [queue](events_answer& x) { queue->push(std::move(x)); },
     [](msg::snapshot_answer&) {}, // Only tests ask for one.
     [queue](call_done& x) { queue->push(std::move(x)); },
@@ -30,6 +34,7 @@ engine_port(engine_port_actor::stateful_pointer<engine_port_state> self,
     [queue](rank_back& x) { queue->push(x); },
     [queue](overload& x) { queue->push(x); },
     [queue](cache_lost& x) { queue->push(x); },
+    [queue](explain_answer& x) { queue->push(std::move(x)); },
     [self](msg::watch_scheduler& x) { self->monitor(x.scheduler); },
   };
 }
@@ -58,7 +63,8 @@ void rank_port_state::on_down(const caf::actor_addr& who) {
 
 rank_port_actor::behavior_type
 rank_port(rank_port_actor::stateful_pointer<rank_port_state> self, rank_id rank,
-          std::shared_ptr<rank_queue> queue) {
+          std::shared_ptr<rank_queue> queue,
+          std::shared_ptr<const one_caller> caller) {
   auto& st = self->state;
   st.self = self;
   st.rank = rank;
@@ -70,7 +76,10 @@ rank_port(rank_port_actor::stateful_pointer<rank_port_state> self, rank_id rank,
     [queue](kv_unregistered& x) { queue->push(x); },
     [queue](step_ready& x) { queue->push(x); },
     [queue](rank_failed& x) { queue->push(std::move(x)); },
-    [queue](rank_stats& x) { queue->push(x); },
+    [queue, caller](rank_stats& x) {
+      add_refused(x, caller.get());
+      queue->push(x);
+    },
     [&st](msg::watch_rank& x) { st.watch(x); },
   };
 }

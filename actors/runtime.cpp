@@ -74,6 +74,14 @@ error check_device(const options& opts) {
   return there ? error{} : there.failure();
 }
 
+/// A span of time that a call may name.
+nanoseconds_t bounded(std::chrono::milliseconds span) {
+  using namespace std::chrono;
+  return nanoseconds{
+    std::clamp<milliseconds>(span, milliseconds{0}, longest_wait)}
+    .count();
+}
+
 /// Nobody made such an event: the call had no effect.
 error no_host_events() {
   return {ec::unsupported,
@@ -92,37 +100,44 @@ rank::rank(std::unique_ptr<impl> ptr) noexcept : impl_(std::move(ptr)) {
 rank::~rank() = default;
 
 void rank::register_kv(kv_memory memory) {
-  impl_->send(msg::register_kv{std::move(memory)});
+  impl_->guarded([&] { impl_->send(msg::register_kv{std::move(memory)}); });
 }
 
 void rank::unregister_kv() {
-  impl_->send(msg::unregister_kv{});
+  impl_->guarded([&] { impl_->send(msg::unregister_kv{}); });
 }
 
 void rank::begin_step(step_id step, std::string plan) {
-  // G6: what compute waits for must not become part of a graph.
-  if (auto refused = impl_->compute->check_not_capturing();
-      refused.code != ec::none)
-    return impl_->queue->push(rank_failed{impl_->id, std::move(refused)});
-  impl_->send(msg::await_step{step, std::move(plan)});
+  impl_->guarded([&] {
+    // G6: what compute waits for must not become part of a graph.
+    if (auto refused = impl_->compute->check_not_capturing();
+        refused.code != ec::none)
+      return impl_->queue->push(rank_failed{impl_->id, std::move(refused)});
+    impl_->send(msg::await_step{step, std::move(plan)});
+  });
 }
 
 void rank::end_step(step_id step, compute_events events) {
-  if (events.empty()) {
-    // Silence must not mean that compute is over: copies would overtake it.
-    auto recorded = impl_->compute->record_all();
-    if (!recorded)
-      return impl_->queue->push(rank_failed{impl_->id, recorded.failure()});
-    events = std::move(recorded).value();
-  }
-  impl_->send(msg::end_step{step, std::move(events)});
+  impl_->guarded([&] {
+    if (events.empty()) {
+      // Silence must not mean that compute is over: copies would overtake it.
+      auto recorded = impl_->compute->record_all();
+      if (!recorded)
+        return impl_->queue->push(rank_failed{impl_->id, recorded.failure()});
+      events = std::move(recorded).value();
+    }
+    impl_->send(msg::end_step{step, std::move(events)});
+  });
 }
 
 void rank::get_stats() {
-  impl_->send(msg::get_rank_stats{});
+  impl_->guarded([&] { impl_->send(msg::get_rank_stats{}); });
 }
 
 result<std::uint64_t> rank::make_event() {
+  const auto inside = impl_->caller->enter();
+  if (!inside)
+    return core::second_thread("rank");
   if (impl_->kind == device_kind::cuda)
     return no_host_events();
   return impl_->events->create();
@@ -136,6 +151,9 @@ void rank::complete_event(std::uint64_t handle) {
 }
 
 result<std::uint64_t> rank::record_event(std::uint64_t stream) {
+  const auto inside = impl_->caller->enter();
+  if (!inside)
+    return core::second_thread("rank");
   if (impl_->kind != device_kind::cuda)
     return error{ec::unsupported,
                  "record_event is for device_kind::cuda: with "
@@ -147,7 +165,9 @@ result<std::uint64_t> rank::record_event(std::uint64_t stream) {
 }
 
 std::vector<rank_event> rank::poll() {
-  return impl_->queue->poll();
+  auto out = std::vector<rank_event>{};
+  impl_->guarded([&] { out = impl_->queue->poll(); });
+  return out;
 }
 
 int rank::event_fd() const noexcept {
@@ -178,16 +198,16 @@ runtime::impl::~impl() {
 }
 
 void runtime::impl::start_without_cache() {
-  stand_in.emplace(opts, queue);
+  stand_in.emplace(opts, queue, caller);
   for (const auto& one : ranks) {
     auto& seat = *one->impl_;
-    seat.stand_in.emplace(seat.id, opts, seat.queue);
+    seat.stand_in.emplace(seat.id, opts, seat.queue, seat.caller);
   }
 }
 
 void runtime::impl::start_actors() {
   auto& sys = system.emplace(prepare(config, opts));
-  port = sys.spawn(engine_port, queue);
+  port = sys.spawn(engine_port, queue, caller);
   cache = sys.spawn(cache_manager, cache_manager_config{shape, opts});
   scheduler = sys.spawn(kvtide::scheduler, scheduler_config{shape, opts, {}},
                         cache, caf::actor_cast<engine_actor>(port));
@@ -195,7 +215,7 @@ void runtime::impl::start_actors() {
                          caf::actor_cast<caf::strong_actor_ptr>(scheduler)});
   for (const auto& one : ranks) {
     auto& seat = *one->impl_;
-    seat.port = sys.spawn(rank_port, seat.id, seat.queue);
+    seat.port = sys.spawn(rank_port, seat.id, seat.queue, seat.caller);
     start_rank(seat);
   }
 }
@@ -321,44 +341,39 @@ ticket_id runtime::get_stats() {
   return impl_->send(msg::get_stats{});
 }
 
-// The three calls below are announced; the actors learn them next.
-
 ticket_id runtime::explain(request_id request) {
-  impl_->queue->push(call_failed{
-    ++impl_->last_ticket, request, {ec::unsupported, "not in this build"}});
-  return impl_->last_ticket;
+  return impl_->send(msg::explain{0, request});
 }
 
-ticket_id runtime::sleep(std::chrono::milliseconds) {
-  impl_->queue->push(call_failed{
-    ++impl_->last_ticket, 0, {ec::unsupported, "not in this build"}});
-  return impl_->last_ticket;
+ticket_id runtime::sleep(std::chrono::milliseconds deadline) {
+  return impl_->send(msg::sleep{0, bounded(deadline)});
 }
 
 ticket_id runtime::wake() {
-  impl_->queue->push(call_failed{
-    ++impl_->last_ticket, 0, {ec::unsupported, "not in this build"}});
-  return impl_->last_ticket;
+  return impl_->send(msg::wake{});
 }
 
 ticket_id runtime::shutdown(std::chrono::milliseconds deadline) {
-  using namespace std::chrono;
-  const auto bounded
-    = std::clamp<milliseconds>(deadline, milliseconds{0}, longest_wait);
-  return impl_->send(msg::shutdown{0, nanoseconds{bounded}.count()});
+  return impl_->send(msg::shutdown{0, bounded(deadline)});
 }
 
 ticket_id runtime::advance(nanoseconds_t now) {
+  const auto inside = impl_->caller->enter();
+  if (!inside)
+    return impl_->refuse();
   // A rank that is restarted begins where the others are.
   const auto refused
     = core::fault_of_advance(impl_->opts.device, impl_->now, now);
   if (refused.code == ec::none)
     impl_->now = now;
-  return impl_->send(msg::advance{0, now});
+  return impl_->send_inside(msg::advance{0, now});
 }
 
 std::vector<engine_event> runtime::poll() {
-  return impl_->queue->poll();
+  if (const auto inside = impl_->caller->enter())
+    return impl_->queue->poll();
+  impl_->refuse();
+  return {};
 }
 
 int runtime::event_fd() const noexcept {
@@ -370,6 +385,9 @@ bool runtime::wait(std::chrono::milliseconds timeout) const {
 }
 
 error runtime::restart_rank(rank_id id) {
+  const auto inside = impl_->caller->enter();
+  if (!inside)
+    return core::second_thread("runtime");
   if (id >= impl_->ranks.size())
     return {ec::invalid_argument, "rank " + std::to_string(id)
                                     + " does not exist; there are "

@@ -14,6 +14,7 @@
 #include "actors/device.hpp"
 #include "actors/gpu_worker.hpp"
 #include "actors/no_cache.hpp"
+#include "actors/one_caller.hpp"
 #include "actors/ports.hpp"
 #include "actors/scheduler.hpp"
 #include "core/call_faults.hpp"
@@ -34,6 +35,15 @@
 namespace kvtide {
 
 struct rank::impl {
+  /// Makes a call unless another thread is in one.
+  template <class Function>
+  void guarded(Function call) {
+    if (const auto inside = caller->enter())
+      call();
+    else
+      queue->push(rank_failed{id, core::second_thread("rank")});
+  }
+
   /// A message to a dead actor would vanish, so its sender is told.
   template <class Message>
   void send(Message message) {
@@ -53,6 +63,7 @@ struct rank::impl {
   rank_id id = 0;
   incarnation_id incarnation = 1;
   std::shared_ptr<rank_queue> queue;
+  std::shared_ptr<one_caller> caller = std::make_shared<one_caller>();
   /// Without a cache: answers instead of the actors, which are null.
   std::optional<no_cache_rank> stand_in;
   rank_port_actor port;
@@ -69,9 +80,24 @@ struct runtime::impl {
 
   ~impl();
 
-  /// A message to a dead actor would vanish, so its sender is told.
+  /// Makes a call unless another thread is in one.
   template <class Message>
   ticket_id send(Message message) {
+    if (const auto inside = caller->enter())
+      return send_inside(std::move(message));
+    return refuse();
+  }
+
+  /// A second thread called: it must not touch anything here.
+  ticket_id refuse() const {
+    queue->push(call_failed{0, 0, core::second_thread("runtime")});
+    return 0;
+  }
+
+  /// A message to a dead actor would vanish, so its sender is told.
+  /// @pre no other thread is inside
+  template <class Message>
+  ticket_id send_inside(Message message) {
     message.ticket = ++last_ticket;
     if (stand_in)
       stand_in->answer(message);
@@ -105,6 +131,7 @@ struct runtime::impl {
   /// Who pins it.
   std::shared_ptr<shared_pins> pins = std::make_shared<shared_pins>();
   std::shared_ptr<engine_queue> queue;
+  std::shared_ptr<one_caller> caller = std::make_shared<one_caller>();
   /// Without a cache: answers instead of the actors, which are null.
   std::optional<no_cache> stand_in;
   engine_port_actor port;

@@ -91,8 +91,9 @@ void scheduler_state::out_of_order_ticket(const char* what, ticket_id ticket,
 // -- helpers ------------------------------------------------------------------
 
 bool scheduler_state::ranks_complete() const {
-  return std::all_of(ranks.begin(), ranks.end(),
-                     [](const rank_seat& seat) { return seat.alive; });
+  return std::all_of(ranks.begin(), ranks.end(), [](const rank_seat& seat) {
+    return seat.alive && seat.registered;
+  });
 }
 
 void scheduler_state::fail(ticket_id ticket, request_id id, error reason) {
@@ -219,11 +220,15 @@ scheduler(scheduler_actor::stateful_pointer<scheduler_state> self,
     [&st](msg::take_events& x) { st.take_call(x); },
     [&st](msg::shutdown& x) { st.take_call(x); },
     [&st](msg::advance& x) { st.take_call(x); },
+    [&st](msg::sleep& x) { st.take_call(x); },
+    [&st](msg::wake& x) { st.take_call(x); },
+    [&st](msg::explain& x) { st.take_call(x); },
     // From workers.
     [&st](msg::worker_ready& x) {
       st.push(rank_joined{
         x, caf::actor_cast<gpu_worker_actor>(st.self->current_sender())});
     },
+    [&st](msg::worker_left& x) { st.push(std::move(x)); },
     [&st](msg::transfers_done& x) { st.on(x); },
     [&st](msg::ticked& x) { st.on(x); },
     // From requests.
@@ -236,6 +241,7 @@ scheduler(scheduler_actor::stateful_pointer<scheduler_state> self,
     [&st](msg::rolled_back& x) { st.on(x); },
     [&st](msg::cache_events& x) { st.on(x); },
     [&st](msg::pool_report& x) { st.on(x); },
+    [&st](msg::explained& x) { st.on(x); },
     [&st](msg::key_states&) { st.unasked(0, "key_states"); },
     // From itself.
     [&st](msg::timer&) { st.on_timer(); },

@@ -73,6 +73,8 @@ struct scheduler_state {
     bool joined = false;
     /// Until the loss takes its turn in the queue.
     bool alive = false;
+    /// Its memory is there.
+    bool registered = false;
   };
 
   scheduler_state() = default;
@@ -161,14 +163,28 @@ struct scheduler_state {
   void start(msg::get_snapshot& x);
   void start(msg::take_events& x);
   void start(msg::shutdown& x);
+  void start(msg::explain& x);
 
   void on(msg::search_result& x);
   void on(msg::load_offer& x);
   void on(msg::load_prepared& x);
   void on(msg::cache_events& x);
   void on(const msg::pool_report& x);
+  void on(msg::explained& x);
 
   void answer_lookup(lookup_phase& lookup);
+  /// A search for this request that touches and holds nothing.
+  [[nodiscard]] core::search_query
+  query_of(const request_row& row, token_count local, token_count known) const;
+
+  // -- a pause of the engine (scheduler_sleep.cpp) ----------------------------
+
+  void start(msg::sleep& x);
+  void start(fall_asleep& x);
+  void start(msg::wake& x);
+  void answer_sleep();
+  /// Nothing is in flight, and nothing waits to be planned.
+  [[nodiscard]] bool has_no_jobs() const;
 
   // -- a step (scheduler_step.cpp) --------------------------------------------
 
@@ -229,10 +245,15 @@ struct scheduler_state {
   // -- ranks that come and go (scheduler_ranks.cpp) ---------------------------
 
   void start(rank_joined& x);
+  void start(msg::worker_left& x);
   void start(rank_gone& x);
   void start(device_gone& x);
   void lose_worker(rank_id rank);
   void lose_device(const caf::actor_addr& who);
+  /// Ends loads of which no rank has heard.
+  /// @returns which they were, and adds the reports that end them to `out`
+  std::set<job_id> fail_unheard_loads(std::vector<scheduler_item>& out);
+  void open_pool_if_complete();
 
   // -- how jobs end (scheduler_jobs.cpp) --------------------------------------
 
@@ -273,6 +294,7 @@ struct scheduler_state {
   /// This rank has ticked, or never will.
   void rank_ticked(advance_phase& tick, rank_id rank);
   void end_tick(advance_phase& tick);
+  /// Answers `shutdown` and `sleep` if it is time.
   void maybe_stopped();
   void arm_timer();
   /// From now on it is noticed if a rank stays silent about a job.
@@ -289,7 +311,7 @@ struct scheduler_state {
     const auto i = rows.find(id);
     return i != rows.end() ? i->second.get() : nullptr;
   }
-  /// Every rank has joined and lives.
+  /// Every rank has joined, lives, and has its memory.
   [[nodiscard]] bool ranks_complete() const;
   void fail(ticket_id ticket, request_id id, error reason);
   void fail(ticket_id ticket, request_id id, ec code, std::string text) {
@@ -452,6 +474,10 @@ struct scheduler_state {
     nanoseconds_t deadline = 0;
   };
   std::optional<stop_call> stopping;
+  /// Between `sleep` and `wake`.
+  bool asleep = false;
+  /// A `sleep` that has no answer yet.
+  std::optional<stop_call> sleeping;
 
   /// What every rank has room for; zero before all have joined.
   std::uint64_t pool_slots = 0;
@@ -462,7 +488,7 @@ struct scheduler_state {
   /// Without value if `options::order_checks` is off.
   std::optional<core::scheduler_checks> checks;
   core::ticket_order calls;
-  /// Without that of `shutdown`, which comes when it can.
+  /// Without those of `shutdown` and `sleep`, which come when they can.
   core::ticket_order answers;
 };
 

@@ -197,6 +197,8 @@ void scheduler_state::await_plan(request_id id, request_row& row) {
     if (const auto& entry = *jobs.find(job); entry.work.kind == job_kind::store)
       watch_blocks(entry, blocks_of::full);
   finishing.push_back(id);
+  if (asleep) // Nothing is stored, so it ends at once.
+    return push_front({idle_plan{}});
   if (opts.delivery != plan_delivery::direct)
     return; // Without a step there is no way to the ranks.
   idle_due = std::min(
@@ -234,21 +236,17 @@ void scheduler_state::start(msg::lookup& x) {
     row.wish.known = query.known_tokens;
     empty_tables(query.request, row);
     release_promise(row); // R11
-    if (!row.jobs.empty()) {
+    if (asleep) {
+      row.local = row.hit_tokens = query.local;
+    } else if (!row.jobs.empty()) {
       hit.ask_again = true; // PRE-02
     } else if (!row.actor) {
       row.local = row.hit_tokens = query.local;
     } else {
       row.local = query.local;
-      auto ask = core::search_query{};
-      ask.local = query.local;
-      ask.known = query.known_tokens;
-      ask.skip_reading = row.no_read || !ranks_complete();
-      ask.ignore_pending
-        = rule->bounded_deferral && row.deferrals >= opts.max_deferrals; // R7
-      ask.touch = !rule->recency_per_admission || !row.accessed;         // R12
+      auto ask = query_of(row, query.local, query.known_tokens);
+      ask.touch = !rule->recency_per_admission || !row.accessed; // R12
       ask.promise = ++last_promise;
-      ask.keys = row.keys.views();
       lookup.searched.push_back(lookup.hits.size());
       lookup.promises.push_back(ask.promise);
       queries.push_back(std::move(ask));
@@ -260,6 +258,19 @@ void scheduler_state::start(msg::lookup& x) {
     answer_lookup(current);
   else
     ask_cache(msg::search{turn, std::move(queries)});
+}
+
+core::search_query scheduler_state::query_of(const request_row& row,
+                                             token_count local,
+                                             token_count known) const {
+  auto out = core::search_query{};
+  out.local = local;
+  out.known = known;
+  out.skip_reading = row.no_read || !ranks_complete();
+  out.ignore_pending
+    = rule->bounded_deferral && row.deferrals >= opts.max_deferrals; // R7
+  out.keys = row.keys.views();
+  return out;
 }
 
 void scheduler_state::on(msg::search_result& x) {
@@ -319,6 +330,8 @@ void scheduler_state::start(msg::allocate& x) {
       note_fresh(call.blocks);
     return;
   }
+  if (asleep)
+    return fail(x.ticket, call.request, core::is_asleep("loads"));
   if (call.external < 0 || call.external > row->hit_tokens - row->local
       || !fits_groups(call, *shape, row->local + call.external))
     return fail(x.ticket, call.request,
@@ -513,6 +526,36 @@ void scheduler_state::on(msg::cache_events& x) {
   if (events == nullptr)
     return;
   answer(events_answer{events->ticket, std::move(x.events)});
+  done();
+}
+
+void scheduler_state::start(msg::explain& x) {
+  const auto* row = find(x.request);
+  if (row == nullptr || row->wish.ending)
+    return fail(x.ticket, x.request, ec::unknown_request,
+                name_of(x.request)
+                  + " is not tracked or has finished, so nothing is looked up "
+                    "for it");
+  auto& current = phase.emplace<explain_phase>();
+  auto& out = current.answer;
+  out.ticket = x.ticket;
+  out.request = x.request;
+  out.prompt_tokens = row->wish.prompt;
+  out.known_tokens = row->wish.known;
+  out.local = std::min(row->local, row->wish.known);
+  auto query = query_of(*row, out.local, out.known_tokens);
+  out.hashed_tokens = core::keyed_tokens(*shape, query.keys);
+  current.obstacle = core::first_of({asleep, !row->jobs.empty(), !row->actor,
+                                     row->no_read, !ranks_complete(), !cache});
+  ask_cache(msg::explain_keys{turn, std::move(query)});
+}
+
+void scheduler_state::on(msg::explained& x) {
+  auto* explain = in_phase<explain_phase>(x.turn, "explained");
+  if (explain == nullptr)
+    return;
+  core::conclude(*shape, explain->obstacle, std::move(x.what), explain->answer);
+  answer(std::move(explain->answer));
   done();
 }
 

@@ -95,6 +95,13 @@ void scheduler_state::answer_for_cache() {
     auto nothing = msg::pool_report{};
     nothing.turn = turn;
     on(nothing);
+  } else if (auto* explain = std::get_if<explain_phase>(&phase);
+             explain != nullptr) {
+    auto nothing = msg::explained{};
+    nothing.turn = turn;
+    if (explain->obstacle == miss_reason::none)
+      explain->obstacle = miss_reason::cache_lost;
+    on(nothing);
   } else if (std::holds_alternative<events_phase>(phase)) {
     auto nothing = msg::cache_events{};
     nothing.turn = turn;

@@ -57,6 +57,12 @@ struct presumed_report {
 /// No step came: finished requests are planned without one (S13).
 struct idle_plan {};
 
+/// What the engine's `sleep` begins with is done.
+struct fall_asleep {
+  ticket_id ticket = 0;
+  nanoseconds_t deadline = 0;
+};
+
 /// A sub-step of simulated time has ended; go on.
 struct advance_on {
   ticket_id ticket = 0;
@@ -68,9 +74,10 @@ using scheduler_item
   = std::variant<msg::add, msg::extend, msg::lookup, msg::decline,
                  msg::allocate, msg::step, msg::outputs, msg::truncate,
                  msg::finish, msg::reset, msg::get_stats, msg::get_snapshot,
-                 msg::take_events, msg::shutdown, msg::advance,
-                 msg::transfer_done, presumed_report, rank_joined, rank_gone,
-                 device_gone, cache_gone, idle_plan, advance_on>;
+                 msg::take_events, msg::shutdown, msg::advance, msg::sleep,
+                 msg::wake, msg::explain, msg::transfer_done, presumed_report,
+                 rank_joined, msg::worker_left, rank_gone, device_gone,
+                 cache_gone, idle_plan, fall_asleep, advance_on>;
 
 // -- the item in progress -----------------------------------------------------
 
@@ -137,6 +144,11 @@ struct events_phase {
   ticket_id ticket = 0;
 };
 
+struct explain_phase {
+  explain_answer answer;
+  miss_reason obstacle = miss_reason::none;
+};
+
 struct advance_phase {
   ticket_id ticket = 0;
   nanoseconds_t target = 0;
@@ -148,6 +160,7 @@ struct advance_phase {
 
 using scheduler_phase
   = std::variant<std::monostate, lookup_phase, allocate_phase, step_phase,
-                 rollback_phase, report_phase, events_phase, advance_phase>;
+                 rollback_phase, report_phase, events_phase, explain_phase,
+                 advance_phase>;
 
 } // namespace kvtide

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <set>
+#include <string>
 #include <utility>
 
 namespace kvtide {
@@ -16,9 +17,12 @@ void scheduler_state::start(rank_joined& x) {
   const auto rank = x.ready.rank;
   if (rank < ranks.size() && ranks[rank].alive
       && ranks[rank].incarnation == x.ready.incarnation
-      && ranks[rank].worker == x.worker)
-    return; // Its memory is registered again; its host pool was there all
-            // along.
+      && ranks[rank].worker == x.worker) {
+    // Its memory is registered again; its host pool was there all along.
+    ranks[rank].registered = true;
+    slots_gained = true; // Requests were refused meanwhile.
+    return open_pool_if_complete();
+  }
   if (rank < ranks.size() && ranks[rank].alive
       && ranks[rank].incarnation < x.ready.incarnation) {
     // A later life ends the one before, even if that is still to be heard of.
@@ -40,7 +44,7 @@ void scheduler_state::start(rank_joined& x) {
   seat.device = nullptr;
   seat.incarnation = x.ready.incarnation;
   seat.slots = x.ready.slots;
-  seat.joined = seat.alive = true;
+  seat.joined = seat.alive = seat.registered = true;
   self->monitor(seat.worker);
   if (x.ready.device) {
     seat.device = x.ready.device->address();
@@ -51,6 +55,10 @@ void scheduler_state::start(rank_joined& x) {
     forget_everything();
     self->send(engine, rank_back{rank, seat.incarnation});
   }
+  open_pool_if_complete();
+}
+
+void scheduler_state::open_pool_if_complete() {
   if (pool_slots > 0 || !ranks_complete())
     return;
   pool_slots = ranks.front().slots; // AGG-04: what every rank has.
@@ -58,6 +66,16 @@ void scheduler_state::start(rank_joined& x) {
     pool_slots = std::min(pool_slots, other.slots);
   tell_cache(msg::open_pool{pool_slots});
   slots_gained = true; // Requests that came before the ranks were refused.
+}
+
+void scheduler_state::start(msg::worker_left& x) {
+  if (x.rank >= ranks.size() || ranks[x.rank].incarnation < x.incarnation)
+    return order.breach(core::order_rule::s12,
+                        "a rank left that has not joined",
+                        "rank " + std::to_string(x.rank) + ", incarnation "
+                          + std::to_string(x.incarnation));
+  if (ranks[x.rank].incarnation == x.incarnation)
+    ranks[x.rank].registered = false;
 }
 
 void scheduler_state::lose_worker(rank_id rank) {
@@ -86,7 +104,7 @@ void scheduler_state::start(rank_gone& x) {
   auto& seat = ranks[x.rank];
   if (!seat.alive || seat.incarnation != x.incarnation)
     return;
-  seat.alive = false;
+  seat.alive = seat.registered = false;
   log().error("scheduler: rank {} is gone; nothing is stored or found until it "
               "is back",
               x.rank);
@@ -96,15 +114,9 @@ void scheduler_state::start(rank_gone& x) {
     reports.push_back(presumed_report{
       msg::transfer_done{id, rank, ranks[rank].incarnation, status, 0}});
   };
-  // No rank has heard of these, and none may: whoever takes this rank's place
-  // has another host pool.
-  auto unheard = std::set<job_id>{};
-  for (const auto& work : std::exchange(waiting_loads, {})) {
-    unheard.insert(work.id);
-    leftover_flush.erase(work.id); // Nor is anybody to wait for them (S4).
-    for (rank_id r = 0; r < ranks.size(); ++r)
-      report(work.id, r, job_status::failed);
-  }
+  // None may hear of these any more: whoever takes this rank's place has
+  // another host pool.
+  const auto unheard = fail_unheard_loads(reports);
   // All else is over when the device is gone, which may come later: until then
   // it may read and write what it was told to (S7, S8).
   auto copies = device_gone{x.rank, {}};
@@ -122,6 +134,19 @@ void scheduler_state::start(rank_gone& x) {
   if (!copies.jobs.empty())
     orphans.push_back({seat.device, std::move(copies)});
   push_front(std::move(reports));
+}
+
+std::set<job_id>
+scheduler_state::fail_unheard_loads(std::vector<scheduler_item>& out) {
+  auto unheard = std::set<job_id>{};
+  for (const auto& work : std::exchange(waiting_loads, {})) {
+    unheard.insert(work.id);
+    leftover_flush.erase(work.id); // Nor is anybody to wait for them (S4).
+    for (rank_id r = 0; r < ranks.size(); ++r)
+      out.push_back(presumed_report{msg::transfer_done{
+        work.id, r, ranks[r].incarnation, job_status::failed, 0}});
+  }
+  return unheard;
 }
 
 void scheduler_state::start(device_gone& x) {

@@ -63,6 +63,8 @@ void scheduler_state::start(msg::step& x) {
     if (auto fault = core::fault_of_step(call.step, last_step);
         fault.code != ec::none)
       return fail(x.ticket, 0, std::move(fault));
+  if (asleep)
+    return fail(x.ticket, 0, core::is_asleep("computes"));
   stepped = true;
   last_step = call.step;
   idle_due = never;
@@ -342,7 +344,7 @@ void scheduler_state::invite_finished(step_phase& step) {
   for (auto id : step.finished) {
     auto& row = *find(id);
     move_keys(step, row);
-    if (!crosses_boundary(row))
+    if (asleep || !crosses_boundary(row))
       continue;
     step.begin_late = !step.idle;
     invite(step, id, row);

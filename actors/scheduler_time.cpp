@@ -33,8 +33,8 @@ nanoseconds_t scheduler_state::clock_now() const {
 }
 
 nanoseconds_t scheduler_state::own_due() const {
-  return std::min(
-    {idle_due, reports_due, stopping ? stopping->deadline : never});
+  return std::min({idle_due, reports_due, stopping ? stopping->deadline : never,
+                   sleeping ? sleeping->deadline : never});
 }
 
 void scheduler_state::arm_timer() {
@@ -110,12 +110,12 @@ bool scheduler_state::is_orphaned(job_id id, rank_id rank) const {
 }
 
 void scheduler_state::maybe_stopped() {
-  if (!stopping)
+  if (!stopping && !sleeping)
     return;
-  // A step in progress may be about to store a tail.
-  const auto idle = jobs.all().empty() && finishing.empty()
-                 && !std::holds_alternative<step_phase>(phase);
-  if (!idle && clock_now() < stopping->deadline)
+  const auto idle = has_no_jobs();
+  if (sleeping && (idle || clock_now() >= sleeping->deadline))
+    answer_sleep();
+  if (!stopping || (!idle && clock_now() < stopping->deadline))
     return;
   auto out = call_done{stopping->ticket, {}};
   for (const auto& [id, entry] : jobs.all())

@@ -32,6 +32,9 @@ public:
   [[nodiscard]] bool has_ghosts() const noexcept override {
     return b1_.size() + b2_.size() > 0;
   }
+  [[nodiscard]] bool remembers(const key_ref& key) const override {
+    return b1_.contains(key) || b2_.contains(key);
+  }
   void touch_absent(const key_ref& key) override;
   void move_to_newest(slot_id slot) override;
   void pick(std::size_t n, const protection& keep,

@@ -56,6 +56,12 @@ search_answer cache::search(const search_query& query) {
   return out;
 }
 
+explanation cache::explain(const search_query& query) {
+  const auto in
+    = search_input{query.keys, query.local, query.known, query.ignore_pending};
+  return explain_search(shape_, rule_, pool_, enable_prefix_caching_, in);
+}
+
 std::vector<store_grant>
 cache::prepare_stores(std::span<const store_offer> offers) {
   auto out = std::vector<store_grant>{};

@@ -7,6 +7,7 @@
 #include "kvtide/key.hpp"
 #include "kvtide/options.hpp"
 
+#include "core/explanation.hpp"
 #include "core/host_pool.hpp"
 #include "core/key_list.hpp"
 #include "core/layout.hpp"
@@ -78,6 +79,10 @@ public:
 
   /// Searches, accesses and holds (C3, C4, R11, R12).
   [[nodiscard]] search_answer search(const search_query& query);
+
+  /// What `search` would answer, and why no more. Changes nothing: no access,
+  /// no use, no hold.
+  [[nodiscard]] explanation explain(const search_query& query);
 
   /// Asks the pool for the offers of one step in their order (C8). Answers one
   /// grant per offer.

@@ -104,6 +104,37 @@ error too_late_to_add() {
   return {ec::shutting_down, "the runtime is stopping; add no more requests"};
 }
 
+error is_asleep(const char* what) {
+  return {ec::out_of_order, std::string{"an engine that sleeps "} + what
+                              + " nothing: call wake first"};
+}
+
+error asleep_already() {
+  return {ec::out_of_order, "the engine sleeps already: call wake first"};
+}
+
+error not_asleep() {
+  return {ec::out_of_order,
+          "the engine is awake: wake belongs behind a call of sleep"};
+}
+
+error rank_not_ready(rank_id rank, bool gone) {
+  return {ec::rank_unavailable,
+          "rank " + std::to_string(rank)
+            + (gone ? " is not there: start it, with runtime::restart_rank if "
+                      "it died, and"
+                    : " has no registered memory:")
+            + " call its register_kv, await kv_registered, then call wake "
+              "again"};
+}
+
+error second_thread(const char* object) {
+  return {ec::out_of_order,
+          std::string{"two threads called the "} + object
+            + " at the same time, and this call had no effect: let one thread "
+              "make all calls, or guard them with a lock"};
+}
+
 error stopping_already() {
   return {ec::shutting_down, "the runtime is stopping already"};
 }

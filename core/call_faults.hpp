@@ -48,6 +48,22 @@ namespace kvtide::core {
 /// No `add` after `shutdown`.
 [[nodiscard]] error too_late_to_add();
 
+/// @param what the engine does that it must not between `sleep` and `wake`
+[[nodiscard]] error is_asleep(const char* what);
+
+/// No second `sleep`.
+[[nodiscard]] error asleep_already();
+
+/// No `wake` without `sleep`.
+[[nodiscard]] error not_asleep();
+
+/// No `wake` without all memory.
+/// @param gone its worker has died, or has not joined yet
+[[nodiscard]] error rank_not_ready(rank_id rank, bool gone);
+
+/// A thread called while another was in a call.
+[[nodiscard]] error second_thread(const char* object);
+
 /// No second `shutdown`.
 [[nodiscard]] error stopping_already();
 

@@ -69,6 +69,9 @@ public:
   /// It remembers keys that are absent.
   [[nodiscard]] virtual bool has_ghosts() const noexcept = 0;
 
+  /// It remembers that this key, which is absent, was evicted.
+  [[nodiscard]] virtual bool remembers(const key_ref& key) const = 0;
+
   /// One access to a key that is not.
   virtual void touch_absent(const key_ref& key) = 0;
 

@@ -74,6 +74,18 @@ void host_pool::find_many(const key_view& keys, std::size_t first,
     out[at] = index_.find(keys.ref(first + at)).value_or(no_slot);
 }
 
+chunk_state host_pool::state_of(const key_ref& key, token_count begin) const {
+  const auto slot = index_.find(key);
+  if (!slot)
+    return order_->remembers(key) ? chunk_state::evicted : chunk_state::absent;
+  const auto& entry = entries_[*slot];
+  if (entry.count == pool_entry::writing)
+    return chunk_state::writing;
+  if (entry.loading)
+    return chunk_state::loading;
+  return entry.first_token > begin ? chunk_state::partial : chunk_state::ready;
+}
+
 // -- recency ------------------------------------------------------------------
 
 void host_pool::touch(std::span<const chunk_key> keys) {

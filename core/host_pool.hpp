@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kvtide/cache_event.hpp"
+#include "kvtide/explain.hpp"
 #include "kvtide/ids.hpp"
 #include "kvtide/key.hpp"
 #include "kvtide/options.hpp"
@@ -77,6 +78,23 @@ public:
   /// @pre `slot` came from `find` and the pool did not change since
   [[nodiscard]] const pool_entry& entry(slot_id slot) const noexcept {
     return entries_[slot];
+  }
+
+  // -- explaining: without any effect -----------------------------------------
+
+  /// @param begin the chunk's first token
+  [[nodiscard]] chunk_state state_of(const key_ref& key,
+                                     token_count begin) const;
+
+  /// It is not stored before it is looked up more often (C10).
+  [[nodiscard]] bool used_too_rarely(const chunk_key& key) const {
+    return store_threshold_ > 1 && uses_.count(key) < store_threshold_;
+  }
+
+  /// The first token of the chunk that is there.
+  /// @pre the key is present
+  [[nodiscard]] token_count first_token_of(const key_ref& key) const {
+    return entries_[*index_.find(key)].first_token;
   }
 
   // -- recency ----------------------------------------------------------------

@@ -30,6 +30,9 @@ public:
   [[nodiscard]] bool has_ghosts() const noexcept override {
     return false;
   }
+  [[nodiscard]] bool remembers(const key_ref&) const override {
+    return false;
+  }
   void touch_absent(const key_ref& key) override;
   void move_to_newest(slot_id slot) override;
   void pick(std::size_t n, const protection& keep,

@@ -192,7 +192,8 @@ bool hit_search::visit(const search_input& in, group_id group, progress& now) {
 
 host_pool::presence hit_search::look_at(const search_input& in, group_id group,
                                         std::size_t chunk) {
-  pool_.count_use(in.keys, group, chunk);
+  if (!in.uncounted)
+    pool_.count_use(in.keys, group, chunk);
   const auto slot = slot_of(in.keys, group, chunk);
   if (!slot)
     return host_pool::presence::miss;

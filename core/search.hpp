@@ -28,6 +28,8 @@ struct search_input {
   /// Chunks that are being written count as absent, chunks that are being
   /// loaded do not defer (R7).
   bool ignore_pending = false;
+  /// Nobody asks for a hit, so it is no use of any key (C10).
+  bool uncounted = false;
 };
 
 /// Chunks `first` to `last - 1` of one group.

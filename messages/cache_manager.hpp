@@ -92,6 +92,13 @@ struct get_pool_report {
   turn_id turn = 0;
 };
 
+/// What would a search of this find, and why no more? Without any effect.
+/// Answered by `explained`.
+struct explain_keys {
+  turn_id turn = 0;
+  core::search_query query;
+};
+
 /// Asks for the state of single keys; counts as a use of each. Answered by
 /// `key_states`.
 struct lookup_keys {
@@ -115,6 +122,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::release_slots)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::reset_pool)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::drain_events)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::get_pool_report)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::explain_keys)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::lookup_keys)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::touch_keys)
 
@@ -127,6 +135,7 @@ using cache_manager_actor = caf::typed_actor<
   caf::reacts_to<msg::complete_jobs>, caf::reacts_to<msg::release_promise>,
   caf::reacts_to<msg::release_slots>, caf::reacts_to<msg::reset_pool>,
   caf::reacts_to<msg::drain_events>, caf::reacts_to<msg::get_pool_report>,
-  caf::reacts_to<msg::lookup_keys>, caf::reacts_to<msg::touch_keys>>;
+  caf::reacts_to<msg::explain_keys>, caf::reacts_to<msg::lookup_keys>,
+  caf::reacts_to<msg::touch_keys>>;
 
 } // namespace kvtide

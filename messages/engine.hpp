@@ -51,6 +51,6 @@ using engine_actor = caf::typed_actor<
   caf::reacts_to<load_done>, caf::reacts_to<load_failed>,
   caf::reacts_to<blocks_released>, caf::reacts_to<rank_lost>,
   caf::reacts_to<rank_back>, caf::reacts_to<overload>,
-  caf::reacts_to<cache_lost>>;
+  caf::reacts_to<cache_lost>, caf::reacts_to<explain_answer>>;
 
 } // namespace kvtide

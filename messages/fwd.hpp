@@ -32,7 +32,11 @@ struct get_snapshot;
 struct take_events;
 struct shutdown;
 struct advance;
+struct sleep;
+struct wake;
+struct explain;
 struct worker_ready;
+struct worker_left;
 struct transfers_done;
 struct ticked;
 struct timer;
@@ -44,6 +48,7 @@ struct load_prepared;
 struct rolled_back;
 struct cache_events;
 struct pool_report;
+struct explained;
 
 // engine side, besides the public answers
 struct snapshot_answer;
@@ -67,6 +72,7 @@ struct get_pool_report;
 struct lookup_keys;
 struct touch_keys;
 struct key_states;
+struct explain_keys;
 
 // gpu_worker
 struct begin_step;
@@ -84,6 +90,7 @@ struct fence_made;
 struct device_ticked;
 struct device_breach;
 struct report_again;
+struct pause;
 
 // device
 struct register_memory;
@@ -110,6 +117,8 @@ CAF_BEGIN_TYPE_ID_BLOCK(kvtide_wire, caf::first_custom_type_id)
   CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::transfers_done))
   CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::ticked))
   CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::report_again))
+  CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::worker_left))
+  CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::pause))
 CAF_END_TYPE_ID_BLOCK(kvtide_wire)
 
 // What never leaves its process: these carry pointers, or have no reason to.
@@ -194,6 +203,12 @@ CAF_BEGIN_TYPE_ID_BLOCK(kvtide_local, caf::id_block::kvtide_wire::end)
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::cache_lost))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::watch_scheduler))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::watch_rank))
+  CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::sleep))
+  CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::wake))
+  CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::explain))
+  CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::explain_keys))
+  CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::explained))
+  CAF_ADD_TYPE_ID(kvtide_local, (kvtide::explain_answer))
 CAF_END_TYPE_ID_BLOCK(kvtide_local)
 
 // clang-format on
@@ -217,3 +232,4 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::step_ready)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::rank_failed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::rank_stats)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::cache_lost)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::explain_answer)

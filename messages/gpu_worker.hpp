@@ -68,6 +68,17 @@ typename Inspector::result_type inspect(Inspector& f, report_again& x) {
   return f(caf::meta::type_name("report_again"), x.silent, x.late);
 }
 
+/// No step follows this one until the engine wakes: stores that wait for a next
+/// step are submitted as soon as its compute is enqueued (S13).
+struct pause {
+  step_id step = 0;
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, pause& x) {
+  return f(caf::meta::type_name("pause"), x.step);
+}
+
 /// Simulated time moves to `now`. Answered by `ticked`.
 struct tick {
   nanoseconds_t now = 0;
@@ -174,7 +185,8 @@ namespace kvtide {
 using gpu_worker_actor = caf::typed_actor<
   // From the scheduler.
   caf::reacts_to<msg::begin_step>, caf::reacts_to<msg::stores>,
-  caf::reacts_to<msg::tick>, caf::reacts_to<msg::report_again>,
+  caf::reacts_to<msg::tick>, caf::reacts_to<msg::pause>,
+  caf::reacts_to<msg::report_again>,
   // From the rank side.
   caf::reacts_to<msg::register_kv>, caf::reacts_to<msg::unregister_kv>,
   caf::reacts_to<msg::await_step>, caf::reacts_to<msg::end_step>,

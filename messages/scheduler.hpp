@@ -8,6 +8,7 @@
 #pragma once
 
 #include "core/cache.hpp"
+#include "core/explanation.hpp"
 #include "core/store_plan.hpp"
 #include "messages/fwd.hpp"
 #include "messages/inspect.hpp"
@@ -106,6 +107,23 @@ struct advance {
   nanoseconds_t now = 0;
 };
 
+/// Answered by `call_done`.
+struct sleep {
+  ticket_id ticket = 0;
+  nanoseconds_t deadline = 0;
+};
+
+/// Answered by `call_done`.
+struct wake {
+  ticket_id ticket = 0;
+};
+
+/// Answered by `explain_answer`.
+struct explain {
+  ticket_id ticket = 0;
+  request_id request = 0;
+};
+
 // -- from workers -------------------------------------------------------------
 
 /// The sender has registered its memory and takes plans from now on.
@@ -121,6 +139,17 @@ template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, worker_ready& x) {
   return f(caf::meta::type_name("worker_ready"), x.rank, x.incarnation, x.slots,
            x.device);
+}
+
+/// The sender's memory is about to go: jobs fail until it is ready again.
+struct worker_left {
+  rank_id rank = 0;
+  incarnation_id incarnation = 0;
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, worker_left& x) {
+  return f(caf::meta::type_name("worker_left"), x.rank, x.incarnation);
 }
 
 /// How a job ended on one rank.
@@ -226,6 +255,12 @@ struct pool_report {
   std::uint64_t loaded_chunks = 0;
 };
 
+/// Answers `explain_keys`.
+struct explained {
+  turn_id turn = 0;
+  core::explanation what;
+};
+
 /// Answers `lookup_keys`.
 struct key_states {
   std::vector<core::host_pool::presence> states;
@@ -248,6 +283,9 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::get_snapshot)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::take_events)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::shutdown)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::advance)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::sleep)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::wake)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::explain)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::store_offer)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::load_offer)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::search_result)
@@ -256,6 +294,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::load_prepared)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::rolled_back)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::cache_events)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::pool_report)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::explained)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::key_states)
 
 namespace kvtide {
@@ -269,13 +308,13 @@ using scheduler_engine_port = caf::typed_actor<
   caf::reacts_to<msg::finish>, caf::reacts_to<msg::reset>,
   caf::reacts_to<msg::get_stats>, caf::reacts_to<msg::get_snapshot>,
   caf::reacts_to<msg::take_events>, caf::reacts_to<msg::shutdown>,
-  caf::reacts_to<msg::advance>>;
+  caf::reacts_to<msg::advance>, caf::reacts_to<msg::sleep>,
+  caf::reacts_to<msg::wake>, caf::reacts_to<msg::explain>>;
 
 /// What a worker may say.
-using scheduler_worker_port
-  = caf::typed_actor<caf::reacts_to<msg::worker_ready>,
-                     caf::reacts_to<msg::transfers_done>,
-                     caf::reacts_to<msg::ticked>>;
+using scheduler_worker_port = caf::typed_actor<
+  caf::reacts_to<msg::worker_ready>, caf::reacts_to<msg::worker_left>,
+  caf::reacts_to<msg::transfers_done>, caf::reacts_to<msg::ticked>>;
 
 /// What a request may say.
 using scheduler_request_port
@@ -287,7 +326,7 @@ using scheduler_cache_port = caf::typed_actor<
   caf::reacts_to<msg::search_result>, caf::reacts_to<msg::stores_prepared>,
   caf::reacts_to<msg::load_prepared>, caf::reacts_to<msg::rolled_back>,
   caf::reacts_to<msg::cache_events>, caf::reacts_to<msg::pool_report>,
-  caf::reacts_to<msg::key_states>>;
+  caf::reacts_to<msg::explained>, caf::reacts_to<msg::key_states>>;
 
 /// Decides everything (S10): what is loaded, stored, flushed, and for whom.
 using scheduler_actor = scheduler_engine_port::extend_with<

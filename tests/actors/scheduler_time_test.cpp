@@ -50,7 +50,8 @@ protected:
       = std::make_shared<const core::layout>(core::make_layout(opts).value());
     queue = std::make_shared<engine_queue>(ready_fd::create().value());
     auto cache = world.spawn(cache_manager, cache_manager_config{shape, opts});
-    auto port = world.spawn(engine_port, queue);
+    auto port
+      = world.spawn(engine_port, queue, std::shared_ptr<const one_caller>{});
     uut
       = world.spawn(scheduler, scheduler_config{shape, opts, {}}, cache, port);
     for (rank_id rank = 0; rank < opts.ranks; ++rank) {

@@ -99,6 +99,7 @@ driver_engine(engine_actor::stateful_pointer<driver_engine_state>,
     [log](rank_back& x) { log->add(x); },
     [log](overload& x) { log->add(x); },
     [log](cache_lost& x) { log->add(x); },
+    [](explain_answer&) {}, // No vector asks for one.
   };
 }
 

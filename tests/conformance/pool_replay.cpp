@@ -31,6 +31,7 @@ driver_scheduler(scheduler_cache_port::stateful_pointer<driver_scheduler_state>,
     [log](msg::rolled_back& x) { log->emplace_back(std::move(x)); },
     [log](msg::cache_events& x) { log->emplace_back(std::move(x)); },
     [log](msg::pool_report& x) { log->emplace_back(std::move(x)); },
+    [](msg::explained&) {}, // No vector asks for one.
     [log](msg::key_states& x) { log->emplace_back(std::move(x)); },
   };
 }

@@ -26,6 +26,7 @@ scheduler_worker_port::behavior_type driver_scheduler(
   std::shared_ptr<worker_replay::scheduler_log> log) {
   return {
     [log](const msg::worker_ready&) { log->ready = true; },
+    [log](const msg::worker_left&) { log->ready = false; },
     [log](const msg::transfers_done& x) {
       log->reports.insert(log->reports.end(), x.reports.begin(),
                           x.reports.end());

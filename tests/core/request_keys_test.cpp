@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <memory>
 #include <vector>
 
 using ::testing::ElementsAre;
@@ -35,6 +37,27 @@ TEST(RequestKeys, TakesTheLastHashOfAChunkAsItsKey) {
   ASSERT_EQ(views[1].size(), 1u);
   EXPECT_EQ(views[1].hash(0), hash(3));
   EXPECT_EQ(views[1][0].group, 1u);
+}
+
+// Equal tokens of another model, or in another layout, are never found.
+TEST(RequestKeys, CarryTheModelsFingerprint) {
+  auto opts = options{};
+  opts.groups.front().tokens_per_block = 4;
+  opts.blocks_per_chunk = 1;
+  opts.tokens_per_hash = 4;
+  auto keys = std::vector<chunk_key>{};
+  auto digests = std::vector<std::uint64_t>{};
+  for (const auto* name : {"a", "b"}) {
+    opts.model_fingerprint = name;
+    auto uut
+      = request_keys{std::make_shared<const layout>(make_layout(opts).value())};
+    uut.append(hashes(0, 1), {}, {});
+    keys.push_back(uut.views()[0][0]);
+    digests.push_back(uut.views()[0].ref(0).digest);
+  }
+  EXPECT_EQ(keys[0].hash, keys[1].hash);
+  EXPECT_NE(keys[0], keys[1]);
+  EXPECT_NE(digests[0], digests[1]);
 }
 
 TEST(RequestKeys, CountsTheHashesOfAChunkAcrossCalls) {

@@ -90,6 +90,14 @@ step_call engine_book::step(const turn& what) {
   return call;
 }
 
+void engine_book::lose_blocks() {
+  for (auto& [id, row] : rows_) {
+    row.computed = 0;
+    row.preempted = row.scheduled;
+    row.table.clear();
+  }
+}
+
 step_row engine_book::schedule(const turn_row& what) {
   auto& row = rows_.at(what.request);
   auto out = step_row{};

@@ -70,6 +70,9 @@ public:
 
   [[nodiscard]] truncate_call truncate(request_id id, token_count tokens);
 
+  /// The engine sleeps: no request has blocks any more.
+  void lose_blocks();
+
   // -- notices ----------------------------------------------------------------
 
   void note(const load_done& x);

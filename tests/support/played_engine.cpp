@@ -73,6 +73,11 @@ engine_actor::behavior_type played_engine::behavior() {
       notice("overload " + std::to_string(x.jobs_in_flight));
     },
     [this](const cache_lost&) { notice("cache_lost"); },
+    [this](const explain_answer& x) {
+      answer(x, "explain " + name_of(x.request) + " "
+                  + (x.ask_again ? "again" : std::to_string(x.tokens)) + " "
+                  + to_string(x.reason));
+    },
   };
 }
 

@@ -51,6 +51,18 @@ void played_rank::restart(std::uint64_t slots) {
   start(slots);
 }
 
+void played_rank::unregister() {
+  around_.world.send(worker_, msg::unregister_kv{});
+  around_.world.run();
+}
+
+void played_rank::register_again() {
+  auto memory = kv_memory{};
+  memory.rank = config_.rank;
+  around_.world.send(worker_, msg::register_kv{memory});
+  around_.world.run();
+}
+
 void played_rank::let_go() {
   tap_ = nullptr;
   worker_ = nullptr;
@@ -76,7 +88,9 @@ played_rank::play_tap(tap_actor::stateful_pointer<part_state> self,
     },
     [=](const msg::tick& x) { self->send(rank->worker_, x); },
     [=](const msg::report_again& x) { self->send(rank->worker_, x); },
+    [=](const msg::pause& x) { self->send(rank->worker_, x); },
     [=](const msg::worker_ready& x) { self->send(rank->around_.scheduler, x); },
+    [=](const msg::worker_left& x) { self->send(rank->around_.scheduler, x); },
     [=](const msg::transfers_done& x) {
       auto kept = msg::transfers_done{};
       for (const auto& report : x.reports) {

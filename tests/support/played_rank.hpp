@@ -37,8 +37,9 @@ namespace kvtide::test {
 /// Stands between the scheduler and a worker, and listens.
 using tap_actor = caf::typed_actor<
   caf::reacts_to<msg::begin_step>, caf::reacts_to<msg::stores>,
-  caf::reacts_to<msg::tick>, caf::reacts_to<msg::report_again>,
-  caf::reacts_to<msg::worker_ready>, caf::reacts_to<msg::transfers_done>,
+  caf::reacts_to<msg::tick>, caf::reacts_to<msg::pause>,
+  caf::reacts_to<msg::report_again>, caf::reacts_to<msg::worker_ready>,
+  caf::reacts_to<msg::worker_left>, caf::reacts_to<msg::transfers_done>,
   caf::reacts_to<msg::ticked>>;
 
 class played_rank {
@@ -66,6 +67,10 @@ public:
 
   /// Begins the next one.
   void restart(std::uint64_t slots);
+
+  void unregister();
+
+  void register_again();
 
   /// Forgets all handles: none may outlive the actor system.
   void let_go();

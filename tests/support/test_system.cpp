@@ -250,6 +250,40 @@ void test_system::shutdown(std::chrono::milliseconds deadline) {
     msg::shutdown{++st_->ticket, std::chrono::nanoseconds{deadline}.count()});
 }
 
+void test_system::sleep(std::chrono::milliseconds deadline) {
+  st_->tell(
+    msg::sleep{++st_->ticket, std::chrono::nanoseconds{deadline}.count()});
+  st_->book.lose_blocks();
+}
+
+std::optional<std::vector<job_id>> test_system::ended() {
+  if (auto answer = st_->engine.take<call_done>())
+    return std::move(answer->in_flight);
+  return std::nullopt;
+}
+
+bool test_system::wake() {
+  st_->tell(msg::wake{++st_->ticket});
+  return st_->engine.take<call_done>().has_value();
+}
+
+explain_answer test_system::explain(request_id id) {
+  st_->tell(msg::explain{++st_->ticket, id});
+  return st_->take_answer<explain_answer>();
+}
+
+void test_system::raw_explain(request_id id) {
+  st_->tell(msg::explain{++st_->ticket, id});
+}
+
+void test_system::unregister(rank_id rank) {
+  st_->ranks[rank].unregister();
+}
+
+void test_system::register_again(rank_id rank) {
+  st_->ranks[rank].register_again();
+}
+
 void test_system::raw_add(const add_request& call) {
   st_->tell(msg::add{++st_->ticket, call});
 }

@@ -87,6 +87,24 @@ public:
 
   void shutdown(std::chrono::milliseconds deadline);
 
+  /// The engine's blocks are gone.
+  void sleep(std::chrono::milliseconds deadline = std::chrono::hours{1});
+
+  /// What a `sleep` or `shutdown` was answered with, the first that was not
+  /// taken; none if none was.
+  [[nodiscard]] std::optional<std::vector<job_id>> ended();
+
+  /// @returns whether it was done
+  [[nodiscard]] bool wake();
+
+  [[nodiscard]] explain_answer explain(request_id id);
+
+  void raw_explain(request_id id);
+
+  void unregister(rank_id rank);
+
+  void register_again(rank_id rank);
+
   /// Sends a call as it is and does not wait.
   void raw_add(const add_request& call);
 
