@@ -52,7 +52,8 @@ runtime start(const busy_config& config) {
 
 busy_engine::busy_engine(const busy_config& config, call_clock& clock)
   : config_(config), clock_(clock),
-    blocks_per_place_((config.prompt + decode_tokens) / block_tokens),
+    blocks_per_place_(
+      static_cast<std::size_t>((config.prompt + decode_tokens) / block_tokens)),
     memory_((blocks_per_place_ * config.requests + 1) * config.block_bytes),
     runtime_(start(config)), places_(config.requests),
     next_roll_back_(config.requests / 2) {
@@ -87,6 +88,7 @@ void busy_engine::turn() {
   for (std::size_t i = 0; i < config_.churn; ++i)
     roll_back(places_[next_roll_back_++ % places_.size()]);
   clock_.time("get_stats", [&] { return runtime_.get_stats(); });
+  clock_.time("explain", [&] { return runtime_.explain(last_request_); });
   if (last_step_ % config_.reset_every == config_.reset_every - 1)
     last_loss_ = clock_.time("reset", [&] { return runtime_.reset(); });
   if (config_.nap_every > 0 && last_step_ % config_.nap_every == 0)

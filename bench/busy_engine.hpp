@@ -31,7 +31,7 @@ struct busy_config {
   /// Steps from one reset to the next.
   std::uint64_t reset_every = 16;
   /// Steps from one `sleep`, with a `wake` behind it, to the next; 0 for none.
-  std::uint64_t nap_every = 0;
+  std::uint64_t nap_every = 64;
   std::uint32_t actor_threads = 1;
 };
 
