@@ -71,11 +71,24 @@ set(may_use_caf actors bench messages tests)
 # Folders by their path, with all that lies in them.
 set(may_use_cuda gpu tests/gpu)
 
+# Public headers need nothing that an embedder may lack: no package, no system
+# header. Those of the standard library have plain names; what C has in common
+# with C++17 ends in .h.
+set(c_headers stdbool.h stddef.h stdint.h)
+
 function(check_file folder file)
   read_includes("${file}" names)
   foreach(name IN LISTS names)
     string(SUBSTRING "${name}" 1 -1 path)
     string(REGEX MATCH "^[^/]*" first "${path}")
+    if(folder STREQUAL "include"
+       AND NOT name MATCHES "^\"kvtide/"
+       AND NOT name MATCHES "^<[a-z_0-9]+$"
+       AND NOT path IN_LIST c_headers)
+      report("${file}" "includes ${path}; public headers have themselves and the "
+                       "standard library")
+      continue()
+    endif()
     if(path MATCHES "(^|/)\\.\\./")
       report("${file}" "includes ${path}; name headers from the checkout's root")
     elseif(first STREQUAL "caf")

@@ -36,7 +36,7 @@ struct add_request {
   /// Seconds; zero means no limit. Kept for later use.
   std::uint32_t time_to_live = 0;
   /// Kept for later use by quotas.
-  std::string tenant;
+  std::string tenant{}; // Braced, so that naming the first fields suffices.
 };
 
 /// More prefix hashes of a request, each for `options::tokens_per_hash` tokens
