@@ -2,20 +2,20 @@
 
 #pragma once
 
+#include "kvtide/kv_memory.hpp"
 #include "kvtide/options.hpp"
+
+#include "examples/serve/model/model_shape.hpp"
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
+
+namespace kvtide {
+class runtime;
+} // namespace kvtide
 
 namespace serve {
-
-/// Which transformer is served.
-enum class model_variant : std::uint8_t {
-  /// All layers attend to everything: one KV group.
-  full_attention,
-  /// Every other layer attends to a sliding window: two KV groups.
-  sliding_window,
-};
 
 /// Everything that is decided before the engine starts.
 struct engine_options {
@@ -60,9 +60,14 @@ struct engine_options {
   /// Longest time a copy may take, see `kvtide::options::job_deadline`.
   std::chrono::milliseconds job_deadline{10'000};
 
-  /// How old the cache's counters in `engine_stats` may be while the engine
-  /// works. An idle engine asks for none.
-  std::chrono::milliseconds stats_interval{100};
+  /// Times that a lost cache is started again, empty; then the engine goes on
+  /// without one.
+  std::uint32_t cache_restarts = 3;
+
+  /// For tests: called on the engine's thread when a cache has started and has
+  /// its memory, before any other call.
+  std::function<void(kvtide::runtime&, const kvtide::kv_memory&)> on_cache;
+};
 };
 
 } // namespace serve

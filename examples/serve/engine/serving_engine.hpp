@@ -15,6 +15,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 
 namespace serve {
 
@@ -26,8 +27,8 @@ namespace serve {
 ///
 /// Thread-safety: all calls may come from any thread, also from within the
 /// callbacks of a completion, except `stop` and the destructor: those may come
-/// from one thread that is not the engine's. Blocking: `start`, `stop` and the
-/// destructor only. Exceptions: none cross this interface.
+/// from one thread that is not the engine's. Blocking: `start`, `fresh_stats`,
+/// `stop` and the destructor only. Exceptions: none cross this interface.
 class serving_engine {
 public:
   /// Makes the model, takes the memory and starts the engine's threads. Blocks
@@ -58,9 +59,15 @@ public:
   /// those of ended requests have no effect.
   void abort(completion_id id);
 
-  /// Counters, and what the cache said of itself at most
-  /// `engine_options::stats_interval` ago.
+  /// Counters as of the engine's last turn, and what the cache said when it
+  /// was asked last; asks it again for the next call. Does not block.
   [[nodiscard]] engine_stats stats() const;
+
+  /// The same, after the cache has answered. Blocks up to `timeout`.
+  /// @returns nothing if no answer came, or in a callback: that would wait for
+  ///          itself
+  [[nodiscard]] std::optional<engine_stats>
+  fresh_stats(std::chrono::milliseconds timeout) const;
 
   /// Takes no more requests, serves those that there are until `deadline` has
   /// passed, aborts the rest, and stops. A second call returns the first one's
