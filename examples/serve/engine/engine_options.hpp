@@ -68,6 +68,5 @@ struct engine_options {
   /// its memory, before any other call.
   std::function<void(kvtide::runtime&, const kvtide::kv_memory&)> on_cache;
 };
-};
 
 } // namespace serve
