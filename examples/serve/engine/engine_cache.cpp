@@ -27,10 +27,6 @@ void engine_loop::hear(const kvtide::lookup_answer& what) {
   }
 }
 
-void engine_loop::hear(const kvtide::step_plan&) {
-  // The ranks have theirs directly.
-}
-
 void engine_loop::hear(const kvtide::finish_answer& what) {
   const auto found = parted_.find(what.ticket);
   if (found == parted_.end())
@@ -56,10 +52,6 @@ void engine_loop::take_answer() {
   answered_ = question_;
   if (board_.asked() > question_)
     ask_stats(); // Somebody came while this was under way.
-}
-
-void engine_loop::hear(const kvtide::events_answer&) {
-  // Never asked for.
 }
 
 void engine_loop::hear(const kvtide::call_done& what) {
@@ -149,7 +141,11 @@ void engine_loop::keep_back(kvtide::request_id request,
   if (blocks.empty())
     return;
   auto& held = held_[request];
-  held.insert(held.end(), blocks.begin(), blocks.end());
+  // Who goes on after a late load and ends before its copy does hears of the
+  // same blocks twice.
+  for (const auto block : blocks)
+    if (std::find(held.begin(), held.end(), block) == held.end())
+      held.push_back(block);
 }
 
 // -- the rank side ------------------------------------------------------------
@@ -159,14 +155,6 @@ void engine_loop::hear(const kvtide::step_ready& what) {
     if (step.step == what.step && step.cache_life == cache_life_
         && step.compute)
       return launch(step, true);
-}
-
-void engine_loop::hear(const kvtide::kv_registered&) {
-  // Heard when the cache was started.
-}
-
-void engine_loop::hear(const kvtide::kv_unregistered&) {
-  // The rank has died, as `rank_failed` says as well.
 }
 
 void engine_loop::hear(const kvtide::rank_failed& what) {
@@ -179,10 +167,6 @@ void engine_loop::hear(const kvtide::rank_failed& what) {
 void engine_loop::hear(const kvtide::rank_lost&) {
   note_trouble("the cache has lost its rank");
   cache_broken_ = true;
-}
-
-void engine_loop::hear(const kvtide::rank_back&) {
-  // Whoever starts a rank again hears of it; here the whole cache is.
 }
 
 void engine_loop::hear(const kvtide::overload&) {

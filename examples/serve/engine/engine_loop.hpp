@@ -108,25 +108,27 @@ private:
   // -- what the cache says (engine_cache.cpp) ---------------------------------
 
   void hear(const kvtide::lookup_answer& what);
-  void hear(const kvtide::step_plan& what);
   void hear(const kvtide::finish_answer& what);
   void hear(const kvtide::stats_answer& what);
-  void hear(const kvtide::events_answer& what);
   void hear(const kvtide::call_done& what);
   void hear(const kvtide::call_failed& what);
   void hear(const kvtide::load_done& what);
   void hear(const kvtide::load_failed& what);
   void hear(const kvtide::blocks_released& what);
   void hear(const kvtide::rank_lost& what);
-  void hear(const kvtide::rank_back& what);
   void hear(const kvtide::overload& what);
   void hear(const kvtide::cache_lost& what);
   void hear(const kvtide::runtime_lost& what);
-  void hear(const kvtide::kv_registered& what);
-  void hear(const kvtide::kv_unregistered& what);
   void hear(const kvtide::step_ready& what);
   void hear(const kvtide::rank_failed& what);
   void hear(const kvtide::rank_stats& what);
+  /// Answers to calls that this engine does not make, plans that the rank has
+  /// directly, and notices of what it heard in another way.
+  template <class Other>
+  void hear(const Other&) {
+    // nop
+  }
+
   /// One of the two to a question.
   void take_answer();
   /// Goes on with another cache, or without one.

@@ -32,9 +32,11 @@ struct engine_stats {
   std::uint64_t completed = 0;
   std::uint64_t failed = 0;
   std::uint64_t aborted = 0;
-  /// The same by what the request was doing: waiting for its first admission
-  /// (its lookup included), for a load, for a step, for its next admission.
+  /// The same by what the request was doing: waiting for its first admission,
+  /// for the answer to a lookup, for a load, for a step, for its next admission
+  /// after it was preempted.
   std::uint64_t aborted_queued = 0;
+  std::uint64_t aborted_asking = 0;
   std::uint64_t aborted_loading = 0;
   std::uint64_t aborted_running = 0;
   std::uint64_t aborted_preempted = 0;

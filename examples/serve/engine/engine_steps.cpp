@@ -173,6 +173,7 @@ void engine_loop::end(const sequence_ptr& seq, completion_end why) {
     ++stats_.aborted;
     auto& where = seq->where == phase::loading ? stats_.aborted_loading
                 : seq->where == phase::running ? stats_.aborted_running
+                : seq->where == phase::asking  ? stats_.aborted_asking
                 : seq->admitted_once           ? stats_.aborted_preempted
                                                : stats_.aborted_queued;
     ++where;
