@@ -20,7 +20,7 @@ std::string left(const std::string& phase) {
 
 class Disconnect : public running_server {};
 
-TEST_F(Disconnect, BeforeTheFirstTokenAbortsTheCompletion) {
+TEST_F(Disconnect, FIN_01_BeforeTheFirstTokenAbortsTheCompletion) {
   start();
   for (const auto& request : {whole, stream}) {
     auto client = raw_client{port()};

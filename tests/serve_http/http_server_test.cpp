@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <chrono>
+#include <random>
 #include <string>
 
 namespace serve {
@@ -198,6 +200,45 @@ TEST_F(HttpServer, ServesHttp10UntilTheEndOfTheConnection) {
   EXPECT_EQ(answer.fields.count("transfer-encoding"), 0u);
   EXPECT_EQ(answer.body.substr(0, 6), "data: ");
   EXPECT_EQ(answer.body.substr(answer.body.size() - 14), "data: [DONE]\n\n");
+}
+
+// Whole requests with bytes changed, left out and repeated.
+TEST_F(HttpServer, OutlivesGarbage) {
+  opts.request_timeout = std::chrono::hours{1};
+  start();
+  const auto good = post(R"({"prompt": "abc", "max_tokens": 4})")
+                  + get("/metrics", "Connection: close\r\n");
+  for (auto seed = 1u; seed <= 400; ++seed) {
+    auto random = std::mt19937{seed};
+    auto bytes = good;
+    for (auto changes = 1 + random() % 8; changes > 0; --changes) {
+      const auto at = random() % bytes.size();
+      switch (random() % 4) {
+        case 0:
+          bytes[at] = static_cast<char>(random());
+          break;
+        case 1:
+          bytes.erase(at, 1 + random() % 8);
+          break;
+        case 2:
+          bytes.insert(at, bytes.substr(at, 1 + random() % 64));
+          break;
+        default:
+          bytes[at] = "\r\n: 0\xff\"{"[random() % 8];
+          break;
+      }
+    }
+    auto client = raw_client{port()};
+    client.send(bytes);
+    client.close_sending();
+    while (client.receive().status != 0) {
+      // All answers, until the server closes.
+    }
+    EXPECT_TRUE(client.closed()) << "seed " << seed;
+  }
+  EXPECT_EQ(ask(get("/healthz")).status, 200);
+  EXPECT_TRUE(await_metric("serve_connections", 1));
+  EXPECT_EQ(metric("serve_open_completions"), 0);
 }
 
 TEST_F(HttpServer, SaysWhyItCannotListen) {

@@ -78,6 +78,8 @@ struct http_server::impl {
       acceptor.bind(endpoint, why);
     if (!why)
       acceptor.listen(asio::socket_base::max_listen_connections, why);
+    if (!why)
+      port = acceptor.local_endpoint(why).port();
     return why ? fail(why) : kvtide::error{};
   }
 
@@ -179,6 +181,8 @@ struct http_server::impl {
   }
 
   server_state state;
+  /// Kept, as other threads may ask while the socket is being closed.
+  std::uint16_t port = 0;
   tcp::acceptor acceptor;
   asio::signal_set signals;
   /// Between two accepts.
@@ -203,8 +207,7 @@ http_server::http_server(std::unique_ptr<impl> ptr) noexcept
 http_server::~http_server() = default;
 
 std::uint16_t http_server::port() const noexcept {
-  auto ignored = error_code{};
-  return impl_->acceptor.local_endpoint(ignored).port();
+  return impl_->port;
 }
 
 drain_report http_server::run() {
