@@ -22,6 +22,17 @@
 
 namespace serve {
 
+/// The completion that a connection waits for.
+struct running_completion {
+  completion_id id = 0;
+  completion_head head;
+  bool stream = false;
+  std::chrono::steady_clock::time_point since;
+  std::uint64_t tokens = 0;
+  /// All of it, unless it is streamed.
+  std::string text;
+};
+
 /// One client. Reads all the time, so that it notices when the client goes
 /// away, and serves one request after the other.
 ///
@@ -65,17 +76,6 @@ private:
     /// gets to read the answer before the socket is gone.
     lingering,
     closed,
-  };
-
-  /// The completion that runs.
-  struct running {
-    completion_id id = 0;
-    completion_head head;
-    bool stream = false;
-    clock::time_point since;
-    std::uint64_t tokens = 0;
-    /// All of it, unless it is streamed.
-    std::string text;
   };
 
   // -- reading ----------------------------------------------------------------
@@ -127,7 +127,7 @@ private:
   bool continued_ = false;
   std::size_t dropped_bytes_ = 0;
 
-  std::optional<running> running_;
+  std::optional<running_completion> running_;
   /// Number of the answer for which the engine's counters are awaited; zero if
   /// they are not.
   std::uint64_t counters_for_ = 0;
