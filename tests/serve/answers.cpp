@@ -17,6 +17,9 @@ answers::ask(completion_request request,
   auto callbacks = completion_callbacks{};
   callbacks.on_text = [this, index, on_text](std::string_view text) {
     auto lock = std::unique_lock{mutex_};
+    // The first text may come before `submit` has returned.
+    changed_.wait_for(lock, patience,
+                      [this, index] { return answers_[index].id != 0; });
     auto& mine = answers_[index];
     mine.late_text = mine.late_text || mine.end;
     mine.text += text;
@@ -42,6 +45,7 @@ answers::ask(completion_request request,
     return std::nullopt;
   }
   answers_[index].id = id.value();
+  changed_.notify_all();
   return index;
 }
 

@@ -55,8 +55,10 @@ TEST_F(EngineAborts, InTheMiddleOfAStep) {
   ASSERT_TRUE(index);
   ASSERT_TRUE(got->wait_for_open(0));
   EXPECT_EQ(got->at(*index).end, completion_end::aborted);
-  EXPECT_EQ(got->at(*index).text,
-            straight(request("running", 2'000)).substr(0, 3));
+  // Two steps were in flight at most.
+  const auto said = got->at(*index).text;
+  EXPECT_LE(said.size(), 5u);
+  EXPECT_EQ(said, straight(request("running", 5)).substr(0, said.size()));
   EXPECT_EQ(expect_clean_end().aborted_running, 1u);
 }
 
@@ -66,7 +68,7 @@ TEST_F(EngineAborts, WhileItLoads) {
   opts.device_blocks = 32;
   auto slow_loads = copy_trouble{};
   slow_loads.fault = [](kvtide::job_id, kvtide::job_kind kind) {
-    constexpr auto delay = std::chrono::nanoseconds{std::chrono::seconds{1}};
+    constexpr auto delay = std::chrono::nanoseconds{std::chrono::seconds{3}};
     return kind == kvtide::job_kind::load
            ? copy_fault{fault_kind::delay, 0, delay.count()}
            : copy_fault{};

@@ -156,6 +156,8 @@ TEST_F(ServingEngine, SleepsWhenThereIsNothingToDo) {
   const auto after = engine->fresh_stats(patience);
   ASSERT_TRUE(before && after);
   EXPECT_EQ(before->steps, after->steps) << "no steps without a reason";
+  // A question wakes it, and each of the cache's two answers.
+  EXPECT_LE(after->turns - before->turns, 4u) << "no turns without a reason";
 }
 
 } // namespace

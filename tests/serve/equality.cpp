@@ -32,6 +32,8 @@ engine_options make_options(const known_answers& known, situation what) {
   res.variant = known.variant;
   res.seed = known.seed;
   res.max_batch = 16;
+  // Slow enough for copies to be in flight when their blocks are wanted.
+  res.copy_latency = std::chrono::microseconds{500};
   switch (what) {
     case situation::offload_off:
       res.host_bytes = 0;

@@ -60,6 +60,7 @@ kvtide::error engine_loop::start() {
 
 stop_report engine_loop::run() {
   for (;;) {
+    ++stats_.turns;
     hear();
     if (cache_broken_)
       restart_cache();

@@ -40,6 +40,8 @@ struct engine_stats {
   std::uint64_t aborted_loading = 0;
   std::uint64_t aborted_running = 0;
   std::uint64_t aborted_preempted = 0;
+  /// Times that the engine's thread woke up.
+  std::uint64_t turns = 0;
   std::uint64_t steps = 0;
   /// Tokens that were put through the model, and tokens of answers.
   std::uint64_t computed_tokens = 0;
