@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "examples/serve/http/http_server.hpp"
+
+#include "examples/serve/http/connection.hpp"
+#include "examples/serve/http/server_state.hpp"
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/ip/address.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/socket_base.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <csignal>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace serve {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+namespace {
+
+// After an accept that failed, as it does without free file descriptors.
+constexpr auto accept_pause = std::chrono::milliseconds{100};
+
+const std::string& too_many() {
+  static const auto text = [] {
+    const auto body = make_error(503, "too_many_connections",
+                                 "There are too many connections; try again "
+                                 "later.")
+                        .body;
+    return "HTTP/1.1 503 Service Unavailable\r\n"
+           "Content-Type: application/json\r\n"
+           "Content-Length: "
+         + std::to_string(body.size())
+         + "\r\nRetry-After: 1\r\nConnection: close\r\n\r\n" + body;
+  }();
+  return text;
+}
+
+} // namespace
+
+struct http_server::impl {
+  impl(const server_options& opts, completion_engine& engine)
+    : state{opts, engine}, acceptor{state.io}, signals{state.io},
+      pause{state.io}, deadline{state.io} {
+    state.on_less = [this] { stop_if_done(); };
+  }
+
+  ~impl() {
+    close_all();
+  }
+
+  kvtide::error open() {
+    const auto fail = [this](const error_code& why) {
+      return kvtide::error{
+        kvtide::ec::invalid_options,
+        "Cannot listen on " + state.opts.address + " port "
+          + std::to_string(state.opts.port) + ": " + why.message()
+          + "; name a free port of a numeric address of this "
+            "machine."};
+    };
+    auto why = error_code{};
+    const auto address = asio::ip::make_address(state.opts.address, why);
+    if (why)
+      return fail(why);
+    const auto endpoint = tcp::endpoint{address, state.opts.port};
+    acceptor.open(endpoint.protocol(), why);
+    if (!why)
+      acceptor.set_option(asio::socket_base::reuse_address{true}, why);
+    if (!why)
+      acceptor.bind(endpoint, why);
+    if (!why)
+      acceptor.listen(asio::socket_base::max_listen_connections, why);
+    if (!why)
+      port = acceptor.local_endpoint(why).port();
+    return why ? fail(why) : kvtide::error{};
+  }
+
+  // -- clients ----------------------------------------------------------------
+
+  void accept() {
+    acceptor.async_accept([this](const error_code& why, tcp::socket socket) {
+      if (!acceptor.is_open())
+        return;
+      if (why) {
+        pause.expires_after(accept_pause);
+        pause.async_wait([this](const error_code& cancelled) {
+          if (!cancelled && acceptor.is_open())
+            accept();
+        });
+        return;
+      }
+      welcome(std::move(socket));
+      accept();
+    });
+  }
+
+  void welcome(tcp::socket socket) {
+    auto ignored = error_code{};
+    if (state.connections.size() >= state.opts.max_connections) {
+      // All that is done for it is one write that cannot wait.
+      state.metrics.connection_refused();
+      socket.non_blocking(true, ignored);
+      socket.write_some(asio::buffer(too_many()), ignored);
+      return;
+    }
+    socket.set_option(tcp::no_delay{true}, ignored);
+    if (const auto bytes = state.opts.socket_send_bytes; bytes > 0)
+      socket.set_option(asio::socket_base::send_buffer_size{bytes}, ignored);
+    std::make_shared<connection>(state, std::move(socket))->start();
+  }
+
+  // Connections remove themselves from the set.
+  template <class F>
+  void for_all(F f) {
+    const auto all = std::vector<connection*>(state.connections.begin(),
+                                              state.connections.end());
+    for (auto* one : all)
+      if (state.connections.count(one) > 0)
+        f(*one);
+  }
+
+  void close_all() {
+    for_all([](connection& one) { one.close(); });
+  }
+
+  // -- the end ----------------------------------------------------------------
+
+  void await_signal() {
+    signals.async_wait([this](const error_code& cancelled, int) {
+      if (cancelled)
+        return;
+      if (state.draining) {
+        // A third one ends the process.
+        cut_off();
+        signals.cancel();
+        signals.clear();
+      } else {
+        drain();
+        await_signal();
+      }
+    });
+  }
+
+  void drain() {
+    if (state.draining)
+      return;
+    state.draining = true;
+    auto ignored = error_code{};
+    acceptor.close(ignored);
+    pause.cancel();
+    for_all([](connection& one) { one.drain(); });
+    deadline.expires_after(state.opts.drain);
+    deadline.async_wait([this](const error_code& cancelled) {
+      if (!cancelled)
+        cut_off();
+    });
+    stop_if_done();
+  }
+
+  void cut_off() {
+    for_all([](connection& one) { one.cut_off(); });
+    deadline.expires_after(state.opts.last_answers);
+    deadline.async_wait([this](const error_code& cancelled) {
+      if (!cancelled)
+        state.io.stop();
+    });
+  }
+
+  void stop_if_done() {
+    if (state.draining && state.connections.empty()
+        && state.open_completions == 0)
+      state.io.stop();
+  }
+
+  server_state state;
+  /// Kept, as other threads may ask while the socket is being closed.
+  std::uint16_t port = 0;
+  tcp::acceptor acceptor;
+  asio::signal_set signals;
+  /// Between two accepts.
+  asio::steady_timer pause;
+  /// Of draining, then of the answers.
+  asio::steady_timer deadline;
+};
+
+kvtide::result<std::unique_ptr<http_server>>
+http_server::listen(const server_options& opts, completion_engine& engine) {
+  auto ptr = std::make_unique<impl>(opts, engine);
+  if (auto failure = ptr->open(); failure.code != kvtide::ec::none)
+    return failure;
+  return std::unique_ptr<http_server>{new http_server{std::move(ptr)}};
+}
+
+http_server::http_server(std::unique_ptr<impl> ptr) noexcept
+  : impl_(std::move(ptr)) {
+  // nop
+}
+
+http_server::~http_server() = default;
+
+std::uint16_t http_server::port() const noexcept {
+  return impl_->port;
+}
+
+drain_report http_server::run() {
+  auto& state = impl_->state;
+  auto ignored = error_code{};
+  impl_->signals.add(SIGINT, ignored);
+  impl_->signals.add(SIGTERM, ignored);
+  impl_->await_signal();
+  impl_->accept();
+  // Completions end on the engine's threads, which this thread has to wait for.
+  const auto work = asio::make_work_guard(state.io);
+  state.io.run();
+  impl_->signals.clear(ignored);
+  impl_->close_all();
+  return {state.finished, state.cut_off, state.open_completions};
+}
+
+void http_server::stop() {
+  asio::post(impl_->state.io, [this] { impl_->drain(); });
+}
+
+} // namespace serve

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// kvtide-serve: an HTTP server, an engine, and a small model behind it.
+///
+/// This thread has the sockets; the engine's have the model, kvtide its own,
+/// and one more waits for counters. docs/serve.md has the pages and their
+/// fields.
+///
+/// Exit status: 0 after SIGTERM or SIGINT, whatever was lost, which is printed;
+/// 1 if the engine cannot start; 2 bad usage, or the address cannot be used.
+
+#include "examples/serve/engine/serving_engine.hpp"
+#include "examples/serve/http/engine_link.hpp"
+#include "examples/serve/http/http_server.hpp"
+#include "examples/serve/http/serve_options.hpp"
+
+#include <chrono>
+#include <csignal>
+#include <iostream>
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace {
+
+using namespace serve;
+
+// For copies in flight, when nobody is left who waits for an answer.
+constexpr auto last_copies = std::chrono::seconds{5};
+
+int fail(int code, const std::string& text) {
+  std::cerr << "kvtide-serve: " << text << '\n';
+  return code;
+}
+
+void print(const drain_report& drained, const stop_report& stopped) {
+  const auto& cache = stopped.last.cache;
+  std::cout << "stopped: " << drained.finished << " completions finished, "
+            << drained.cut_off << " cut off, "
+            << drained.unended + stopped.aborted_requests
+            << " lost in the engine; left over: " << cache.tracked_requests
+            << " requests, " << stopped.jobs_in_flight << " copies, "
+            << cache.pinned_slots << " pinned and " << cache.held_slots
+            << " held slots" << std::endl;
+}
+
+int run(const serve_options& opts) {
+  auto started = serving_engine::start(opts.engine);
+  if (!started)
+    return fail(1, started.failure().text);
+  const auto engine = std::move(started).value();
+  auto behind = engine_link{*engine};
+  auto opened = http_server::listen(opts.http, behind);
+  if (!opened)
+    return fail(2, opened.failure().text);
+  const auto server = std::move(opened).value();
+  const auto v6 = opts.http.address.find(':') != std::string::npos;
+  std::cout << "listening on " << (v6 ? "[" : "") << opts.http.address
+            << (v6 ? "]" : "") << ":" << server->port() << std::endl;
+  const auto drained = server->run();
+  // Before the server goes: until then both may call back.
+  behind.stop();
+  print(drained, engine->stop(last_copies));
+  return 0;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  // Somebody who does not read what is printed is no reason to end.
+  std::signal(SIGPIPE, SIG_IGN);
+  const auto parsed = parse_options(argc, argv);
+  if (const auto* exit = std::get_if<early_exit>(&parsed)) {
+    (exit->code == 0 ? std::cout : std::cerr) << exit->text << '\n';
+    return exit->code;
+  }
+  return run(std::get<serve_options>(parsed));
+}
