@@ -44,9 +44,9 @@ void ready_fd::signal() const noexcept {
   [[maybe_unused]] const auto written = ::write(fd_, &one, sizeof(one));
 }
 
-void ready_fd::clear() const noexcept {
+std::uint64_t ready_fd::clear() const noexcept {
   auto count = std::uint64_t{0};
-  [[maybe_unused]] const auto got = ::read(fd_, &count, sizeof(count));
+  return ::read(fd_, &count, sizeof(count)) > 0 ? count : 0;
 }
 
 bool ready_fd::wait(std::chrono::milliseconds timeout) const noexcept {

@@ -25,7 +25,8 @@ public:
   }
 
   void signal() const noexcept;
-  void clear() const noexcept;
+  /// @returns the number of signals since the last one
+  std::uint64_t clear() const noexcept;
 
   /// Blocks until the descriptor is readable, at most `longest_wait`.
   /// @returns false if `timeout` passed first

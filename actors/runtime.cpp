@@ -175,7 +175,7 @@ int rank::event_fd() const noexcept {
 }
 
 bool rank::wait(std::chrono::milliseconds timeout) const {
-  return impl_->queue->ready().wait(timeout);
+  return impl_->queue->wait(timeout);
 }
 
 // -- runtime ------------------------------------------------------------------
@@ -381,7 +381,7 @@ int runtime::event_fd() const noexcept {
 }
 
 bool runtime::wait(std::chrono::milliseconds timeout) const {
-  return impl_->queue->ready().wait(timeout);
+  return impl_->queue->wait(timeout);
 }
 
 error runtime::restart_rank(rank_id id) {

@@ -145,7 +145,8 @@ public:
   /// Moves out all answers and notices that have arrived. Never blocks.
   [[nodiscard]] std::vector<engine_event> poll();
 
-  /// Readable while `poll` has something to return. Owned by the runtime.
+  /// Readable while `poll` has something to return, and now and then once more
+  /// for nothing, if a `poll` was faster than the signal. Owned by the runtime.
   [[nodiscard]] int event_fd() const noexcept;
 
   /// Blocks until `poll` has something to return.

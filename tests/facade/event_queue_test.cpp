@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <fstream>
+#include <functional>
 #include <poll.h>
 #include <string>
 #include <sys/types.h>
@@ -30,6 +31,37 @@ bool readable(int fd) {
   auto what = pollfd{fd, POLLIN, 0};
   return ::poll(&what, 1, 0) == 1;
 }
+
+/// Lets a test do something in the moment in which the other side is woken,
+/// before it can see that.
+class interrupted_fd {
+public:
+  interrupted_fd(ready_fd fd, std::function<void()> meanwhile)
+    : fd_(std::move(fd)), meanwhile_(std::move(meanwhile)) {
+    // nop
+  }
+
+  void signal() const {
+    meanwhile_();
+    fd_.signal();
+  }
+
+  [[nodiscard]] auto clear() const {
+    return fd_.clear();
+  }
+
+  [[nodiscard]] bool wait(std::chrono::milliseconds timeout) const {
+    return fd_.wait(timeout);
+  }
+
+  [[nodiscard]] int get() const {
+    return fd_.get();
+  }
+
+private:
+  ready_fd fd_;
+  std::function<void()> meanwhile_;
+};
 
 /// A thread of this process waits in the kernel.
 bool sleeps(pid_t thread) {
@@ -71,6 +103,39 @@ TEST(EventQueue, LosesNoWakeUpBetweenThreads) {
   writer.join();
   for (auto i = 0; i < count; ++i)
     ASSERT_EQ(got[static_cast<std::size_t>(i)], i);
+}
+
+// Whoever is woken polls at once; if the lock were held then, it would wait for
+// a thread that has just lost its core to it.
+TEST(EventQueue, WakesTheOtherSideWithoutItsLock) {
+  auto got = std::vector<int>{};
+  auto poll = std::function<void()>{};
+  auto uut = event_queue<int, interrupted_fd>{
+    {ready_fd::create().value(), [&poll] { poll(); }}};
+  poll = [&] { std::thread{[&] { got = uut.poll(); }}.join(); };
+  uut.push(1);
+  EXPECT_EQ(got, std::vector<int>{1});
+}
+
+TEST(EventQueue, WaitsOnBehindASignalThatAPollHasOvertaken) {
+  auto got = std::vector<int>{};
+  auto poll = std::function<void()>{};
+  auto uut = event_queue<int, interrupted_fd>{
+    {ready_fd::create().value(), [&poll] { poll(); }}};
+  poll = [&] { got = uut.poll(); };
+  uut.push(1);
+  EXPECT_EQ(got, std::vector<int>{1});
+  EXPECT_TRUE(readable(uut.ready().get())) << "the signal came behind the poll";
+  EXPECT_FALSE(uut.wait(0ms)) << "there is nothing to poll";
+  EXPECT_FALSE(readable(uut.ready().get()));
+  uut.push(2);
+  EXPECT_TRUE(uut.poll().empty());
+  EXPECT_FALSE(readable(uut.ready().get()));
+  poll = [] {};
+  uut.push(3);
+  EXPECT_TRUE(uut.wait(0ms));
+  EXPECT_EQ(uut.poll(), std::vector<int>{3});
+  EXPECT_FALSE(readable(uut.ready().get()));
 }
 
 TEST(ReadyFd, WaitsForeverIfAsked) {
