@@ -5,6 +5,10 @@
 
 #include "tests/gpu/cuda_test.hpp"
 
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
 namespace kvtide::gpu {
 namespace {
 
@@ -53,19 +57,20 @@ TEST_F(cuda_fence, G2AFenceThatCannotBeRecordedIsTheHosts) {
 /// Compute of the same step may not have been told to wait yet.
 TEST_F(cuda_fence, G2AFenceIsUsedAgainOnlyByALaterStep) {
   make();
-  submit(store(0, 0));
-  const auto first = engine->make_fence(1, {0});
-  settle();
-  EXPECT_TRUE(open(first));
-  submit(store(1, 1));
-  const auto second = engine->make_fence(1, {1});
-  EXPECT_NE(second->handle, first->handle);
-  settle();
-  submit(store(2, 2));
-  const auto third = engine->make_fence(2, {2});
-  EXPECT_THAT((std::vector{first->handle, second->handle}),
-              ::testing::Contains(third->handle))
-    << "is used again then";
+  auto handles = std::vector<std::uint64_t>{};
+  const auto fence_of = [&](step_id step, job_id id) {
+    submit(store(id, id % 4));
+    const auto made = engine->make_fence(step, {id});
+    settle();
+    return made->handle;
+  };
+  // More than an engine has in stock, so that one would come back.
+  for (job_id id = 0; id < 20; ++id)
+    handles.push_back(fence_of(1, id));
+  const auto again = fence_of(2, 20);
+  EXPECT_THAT(handles, ::testing::Contains(again)) << "is used again then";
+  std::sort(handles.begin(), handles.end());
+  EXPECT_EQ(std::adjacent_find(handles.begin(), handles.end()), handles.end());
 }
 
 /// Whoever was told to wait for it would wait for other work.
