@@ -62,7 +62,11 @@ void check_list(const void* list, std::size_t count, std::size_t bytes_each,
 template <class T>
 std::vector<T> take_list(const T* list, std::size_t count, const char* name) {
   check_list(list, count, sizeof(T), name);
-  return count == 0 ? std::vector<T>{} : std::vector<T>(list, list + count);
+  auto out = std::vector<T>{};
+  out.reserve(count); // Before any look at what a wrong count would reach.
+  if (count > 0)
+    out.assign(list, list + count);
+  return out;
 }
 
 /// Reads a list of structs, all of one version, and makes something of each.

@@ -184,11 +184,11 @@ TEST_F(CBorder, TakesNoListThatNoMemoryHolds) {
   constexpr auto most = std::numeric_limits<std::size_t>::max();
   const auto one = sized<kvtide_lookup_row>();
   EXPECT_REFUSED(kvtide_lookup(rt.get(), &one, most, nullptr), "count");
-  auto step = sized<kvtide_step_call>();
-  const auto id = std::uint64_t{1};
-  step.preempted = &id;
-  step.preempted_count = most / 16;
-  EXPECT_EQ(kvtide_step(rt.get(), &step, nullptr), KVTIDE_OUT_OF_MEMORY);
+  const auto list = kvtide_block_list{nullptr, 0};
+  auto given = sized<kvtide_allocated>();
+  given.blocks = &list;
+  given.block_list_count = most / 2 / sizeof(list);
+  EXPECT_EQ(kvtide_allocate(rt.get(), &given, nullptr), KVTIDE_OUT_OF_MEMORY);
   EXPECT_THAT(kvtide_last_error(), HasSubstr("memory"));
 }
 
@@ -387,6 +387,31 @@ TEST(CDefaults, AreThoseOfTheDocumentation) {
   auto memory = sized<kvtide_kv_memory>();
   EXPECT_OK(kvtide_kv_memory_init(&memory));
   EXPECT_EQ(memory.writers, 1u);
+}
+
+// -- threads ------------------------------------------------------------------
+
+TEST_F(CBorder, LetsOneThreadAtATimeTakeEvents) {
+  ASSERT_NO_FATAL_FAILURE(start());
+  kvtide_batch* answer = nullptr;
+  auto status = kvtide_status{KVTIDE_INTERNAL};
+  auto waiter = std::thread{[&] {
+    do { // The other thread may be first.
+      status = kvtide_await(rt.get(), 1, patience_ms, &answer);
+    } while (status == KVTIDE_OUT_OF_ORDER);
+  }};
+  kvtide_batch* none = nullptr;
+  while (kvtide_poll(rt.get(), &none) != KVTIDE_OUT_OF_ORDER)
+    std::this_thread::yield();
+  EXPECT_THAT(kvtide_last_error(), HasSubstr("thread"));
+  EXPECT_EQ(none, nullptr);
+  auto ticket = std::uint64_t{0};
+  while (kvtide_get_stats(rt.get(), &ticket) == KVTIDE_OUT_OF_ORDER)
+    std::this_thread::yield();
+  EXPECT_EQ(ticket, 1u);
+  waiter.join();
+  EXPECT_EQ(status, KVTIDE_OK);
+  EXPECT_EQ(only(batch{answer}).ticket, 1u);
 }
 
 // -- sentences ----------------------------------------------------------------
