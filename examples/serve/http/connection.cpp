@@ -11,6 +11,7 @@
 #include <boost/beast/http/field.hpp>
 #include <boost/beast/http/message.hpp>
 #include <boost/beast/http/write.hpp>
+#include <cassert>
 #include <sstream>
 #include <utility>
 
@@ -73,7 +74,7 @@ connection::connection(server_state& state, asio::ip::tcp::socket socket)
 }
 
 connection::~connection() {
-  close();
+  assert(phase_ == phase::closed);
 }
 
 void connection::start() {

@@ -53,6 +53,9 @@ struct http_server::impl {
     state.on_less = [this] { stop_if_done(); };
   }
 
+  impl(const impl&) = delete;
+  impl& operator=(const impl&) = delete;
+
   ~impl() {
     close_all();
   }
