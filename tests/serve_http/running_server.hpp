@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <future>
 #include <memory>
 #include <string>
@@ -31,8 +32,10 @@ protected:
   /// What the page of metrics says behind this name with its labels, or -1.
   double metric(const std::string& name);
 
-  /// Waits until the page of metrics says so; false if it does not within ten
-  /// seconds' worth of asking.
+  /// Asks until `holds` returns true; false if it does not within ten seconds.
+  static bool await(const std::function<bool()>& holds);
+
+  /// The same with what the page of metrics says.
   bool await_metric(const std::string& name, double value);
 
   /// Blocks until `run` returned, after `stop` or a signal.

@@ -11,6 +11,7 @@
 #include <boost/beast/http/field.hpp>
 #include <boost/beast/http/message.hpp>
 #include <boost/beast/http/write.hpp>
+#include <cassert>
 #include <sstream>
 #include <utility>
 
@@ -73,7 +74,7 @@ connection::connection(server_state& state, asio::ip::tcp::socket socket)
 }
 
 connection::~connection() {
-  close();
+  assert(phase_ == phase::closed);
 }
 
 void connection::start() {
@@ -261,6 +262,12 @@ void connection::serve(const request_parser::value_type& request) {
   old_http_ = request.version() < 11;
   head_only_ = request.method() == http::verb::head;
   close_after_ = !request.keep_alive();
+  if (!old_http_ && request.count(http::field::host) != 1) {
+    answer(make_error(400, "malformed_http",
+                      "A request of HTTP/1.1 has exactly one Host field; add "
+                      "'Host: localhost'."));
+    return;
+  }
   const auto head
     = request_head{view(request.method_string()), view(request.target()),
                    view(request[http::field::content_type])};

@@ -36,8 +36,9 @@ struct running_completion {
 /// One client. Reads all the time, so that it notices when the client goes
 /// away, and serves one request after the other.
 ///
-/// Lives as long as one of its operations is under way; `server_state` must
-/// outlive it. Thread-safety: the thread of the sockets.
+/// Lives as long as one of its operations is under way, and at least until
+/// `close`; `server_state` must outlive it. Thread-safety: the thread of the
+/// sockets.
 class connection : public std::enable_shared_from_this<connection> {
 public:
   connection(server_state& state, boost::asio::ip::tcp::socket socket);
@@ -118,7 +119,7 @@ private:
   phase phase_ = phase::reading;
 
   /// Where the read that is under way puts what comes.
-  std::array<char, 4'096> incoming_;
+  std::array<char, 4'096> incoming_{};
   /// What came and is not parsed yet.
   std::string pending_;
   std::optional<request_parser> parser_;

@@ -53,6 +53,9 @@ struct http_server::impl {
     state.on_less = [this] { stop_if_done(); };
   }
 
+  impl(const impl&) = delete;
+  impl& operator=(const impl&) = delete;
+
   ~impl() {
     close_all();
   }
@@ -80,6 +83,12 @@ struct http_server::impl {
       acceptor.listen(asio::socket_base::max_listen_connections, why);
     if (!why)
       port = acceptor.local_endpoint(why).port();
+    // From here on a signal waits for `run`, so that whoever has heard of the
+    // port may already send one.
+    if (!why)
+      signals.add(SIGINT, why);
+    if (!why)
+      signals.add(SIGTERM, why);
     return why ? fail(why) : kvtide::error{};
   }
 
@@ -212,14 +221,12 @@ std::uint16_t http_server::port() const noexcept {
 
 drain_report http_server::run() {
   auto& state = impl_->state;
-  auto ignored = error_code{};
-  impl_->signals.add(SIGINT, ignored);
-  impl_->signals.add(SIGTERM, ignored);
   impl_->await_signal();
   impl_->accept();
   // Completions end on the engine's threads, which this thread has to wait for.
   const auto work = asio::make_work_guard(state.io);
   state.io.run();
+  auto ignored = error_code{};
   impl_->signals.clear(ignored);
   impl_->close_all();
   return {state.finished, state.cut_off, state.open_completions};

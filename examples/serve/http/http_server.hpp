@@ -34,7 +34,8 @@ struct drain_report {
 ///   Closing only one direction counts as going away.
 /// * Requests that are sent without waiting for answers are served one after
 ///   the other.
-/// * SIGTERM and SIGINT are `stop`; a second one cuts off at once.
+/// * SIGTERM and SIGINT, from `listen` on, are `stop`; a second one cuts off at
+///   once, a third one ends the process.
 ///
 /// Thread-safety: `stop` from any thread, all else from one.
 class http_server {
