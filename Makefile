@@ -11,6 +11,8 @@ CUDA_SEEDS ?= 1..1000
 SEED ?= 1
 COUNT ?= 60
 MUTANTS_ARGS ?=
+LOAD_ARGS ?=
+EQUALITY_ARGS ?=
 GATE_LOADS = requests:(256|1000|1024|10000)/context:[0-9]+/blocks_per_chunk:1/ranks:1/(sliding/)?(threads:0|direct)
 MAKEFLAGS += --no-print-directory
 
@@ -18,7 +20,7 @@ MAKEFLAGS += --no-print-directory
 # The targets share build folders, so only one runs at a time.
 .NOTPARALLEL:
 .PHONY: asan bench bench-gate broken-gpu clean dependencies dev dev-clang \
-  explore format help mutants planted run test tidy tsan
+  equality explore format help load mutants planted run test tidy tsan
 
 help: ## Show this list (the default)
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile \
@@ -64,13 +66,24 @@ explore: dependencies ## Run 160,000 schedules (SEEDS, CUDA_SEEDS)
 	build/release/bin/kvtide-explore --device cuda --scenario all \
 	  --seeds $(CUDA_SEEDS)
 
+load: dependencies ## 5,000 clients of a real server, of which a third go away
+	cmake --preset release
+	cmake --build --preset release --target kvtide-serve -j $(JOBS)
+	tests/load/load.py build/release/bin/kvtide-serve $(LOAD_ARGS)
+
+equality: dependencies ## 2,000 prompts: the same tokens, whatever the cache does
+	cmake --preset release
+	cmake --build --preset release --target serve-equality -j $(JOBS)
+	build/release/bin/serve-equality $(EQUALITY_ARGS)
+
 bench: dependencies ## Measure steps and calls; an idle machine, please (minutes)
 	cmake --preset release
-	cmake --build --preset release --target bench-step bench-calls -j $(JOBS)
+	cmake --build --preset release --target bench-step bench-calls bench-api -j $(JOBS)
 	build/release/bin/bench-step --benchmark_out=build/release/step.json
 	bench/table.py build/release/step.json
 	bench/table.py build/release/step.json --threads 1
 	build/release/bin/bench-calls --benchmark_out=build/release/calls.json
+	build/release/bin/bench-api --json build/release/api.json
 
 bench-gate: dependencies ## Check the ratios that bench/README.md promises
 	cmake --preset release
