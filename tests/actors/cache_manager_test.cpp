@@ -27,6 +27,7 @@ struct heard {
   std::vector<msg::load_prepared> loads;
   std::vector<msg::rolled_back> rolled_back;
   std::vector<msg::cache_events> events;
+  std::vector<msg::explained> explained;
   msg::pool_report report;
   msg::key_states keys;
 };
@@ -40,6 +41,7 @@ fake_scheduler(scheduler_cache_port::stateful_pointer<fake_state>, heard* log) {
     [=](const msg::rolled_back& x) { log->rolled_back.push_back(x); },
     [=](const msg::cache_events& x) { log->events.push_back(x); },
     [=](const msg::pool_report& x) { log->report = x; },
+    [=](const msg::explained& x) { log->explained.push_back(x); },
     [=](const msg::key_states& x) { log->keys = x; },
   };
 }
@@ -161,6 +163,20 @@ TEST_F(CacheManager, AnswersOneSearchPerQuery) {
   ASSERT_EQ(log.searches[0].answers.size(), 2u);
   EXPECT_EQ(log.searches[0].answers[0].tokens, 8);
   EXPECT_EQ(log.searches[0].answers[1].tokens, 0);
+}
+
+TEST_F(CacheManager, ExplainsWithoutAnyEffect) {
+  tell(msg::open_pool{4});
+  store("ab");
+  const auto before = state();
+  tell(msg::explain_keys{9, search("abc", 13, 7).queries[0]});
+  ASSERT_EQ(log.explained.size(), 1u);
+  EXPECT_EQ(log.explained[0].turn, 9u);
+  EXPECT_EQ(log.explained[0].what.tokens, 8);
+  EXPECT_EQ(log.explained[0].what.reason, miss_reason::absent);
+  EXPECT_EQ(log.explained[0].what.chunk, 2u);
+  EXPECT_EQ(state().held, 0u);
+  EXPECT_EQ(state().lru, before.lru);
 }
 
 TEST_F(CacheManager, ShowsAChunkOnlyWhenItsStoreIsComplete) {

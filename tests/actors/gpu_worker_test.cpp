@@ -34,6 +34,7 @@ struct fake_state {
 
 struct scheduler_log {
   std::vector<msg::worker_ready> ready;
+  std::vector<msg::worker_left> left;
   std::vector<msg::transfer_done> reports;
   std::vector<msg::ticked> ticks;
 };
@@ -43,6 +44,7 @@ fake_scheduler(scheduler_worker_port::stateful_pointer<fake_state>,
                scheduler_log* log) {
   return {
     [=](const msg::worker_ready& x) { log->ready.push_back(x); },
+    [=](const msg::worker_left& x) { log->left.push_back(x); },
     [=](const msg::transfers_done& x) {
       log->reports.insert(log->reports.end(), x.reports.begin(),
                           x.reports.end());
@@ -305,6 +307,9 @@ TEST_F(GpuWorker, SubmitsNothingAfterUnregister) {
   EXPECT_THAT(take_asked(), ElementsAre("unregister"));
   EXPECT_THAT(take_reports(), ElementsAre("2 failed", "3 failed"));
   EXPECT_EQ(rank.unregistered, 0u);
+  ASSERT_EQ(told.left.size(), 1u) << "the scheduler hears of it first";
+  EXPECT_EQ(told.left[0].rank, 3u);
+  EXPECT_EQ(told.left[0].incarnation, 7u);
   tell(msg::copies_done{{{1, true, 0, {}}}});
   tell(msg::memory_unregistered{});
   EXPECT_EQ(rank.unregistered, 1u);
@@ -921,6 +926,44 @@ TEST_F(GpuWorker, S13TakesWhatIsPlannedAfterAStepWithoutAnother) {
   tell(begin(2));
   EXPECT_THAT(take_asked(), ElementsAre("submit 3"));
   EXPECT_EQ(state().order.total(), 0u);
+}
+
+TEST_F(GpuWorker, S13HandsStoresOverAtOnceBeforeTheEngineSleeps) {
+  start();
+  run_step(begin(1), {4});
+  tell(stores(1, {1}));
+  tell(msg::pause{1});
+  EXPECT_THAT(take_asked(), ElementsAre("submit 1 events 4"));
+  tell(stores(1, {2}));
+  EXPECT_THAT(take_asked(), ElementsAre("submit 2 events 4"));
+  EXPECT_EQ(state().order.total(), 0u);
+}
+
+// S6
+TEST_F(GpuWorker, S13WaitsForTheComputeOfTheLastStepBeforeTheEngineSleeps) {
+  start();
+  tell(begin(1));
+  tell(stores(1, {1}));
+  tell(begin(2));
+  tell(stores(2, {2}));
+  tell(msg::pause{2});
+  EXPECT_THAT(take_asked(), IsEmpty());
+  tell(msg::end_step{1, {}});
+  EXPECT_THAT(take_asked(), ElementsAre("submit 1"));
+  tell(msg::end_step{2, {6}});
+  EXPECT_THAT(take_asked(), ElementsAre("submit 2 events 6"));
+  EXPECT_EQ(state().order.total(), 0u);
+}
+
+TEST_F(GpuWorker, S13HurriesNothingWhenTheEngineIsAwakeAgain) {
+  start();
+  run_step(begin(1));
+  tell(msg::pause{1});
+  run_step(begin(2));
+  tell(stores(2, {1}));
+  EXPECT_THAT(take_asked(), IsEmpty());
+  tell(begin(3));
+  EXPECT_THAT(take_asked(), ElementsAre("submit 1"));
 }
 
 TEST_F(GpuWorker, S13ArmsATimerOnlyWhileSomethingIsDue) {

@@ -87,6 +87,18 @@ protected:
     EXPECT_NE(failed.reason.text, "");
   }
 
+  /// How a call was answered that is answered by `call_done`.
+  ec ended_with(ticket_id ticket) {
+    auto events = uut.poll();
+    EXPECT_EQ(events.size(), 1u);
+    if (const auto* failed = std::get_if<call_failed>(&events.at(0))) {
+      EXPECT_EQ(failed->ticket, ticket);
+      return failed->reason.code;
+    }
+    EXPECT_EQ(std::get<call_done>(events.at(0)).ticket, ticket);
+    return ec::none;
+  }
+
   void expect_silence() {
     EXPECT_FALSE(readable(uut.event_fd()));
     EXPECT_FALSE(uut.wait(0ms));
@@ -350,6 +362,30 @@ TEST_P(NoCache, ServesARankOnAnotherThread) {
   compute.join();
   EXPECT_EQ(begun, steps);
   EXPECT_EQ(planned, steps);
+}
+
+TEST_P(NoCache, SleepsAndWakesWithoutAnybodysMemory) {
+  EXPECT_EQ(ended_with(uut.sleep(1ms)), ec::none);
+  EXPECT_EQ(ended_with(uut.sleep(1ms)), ec::out_of_order);
+  expect_failure(uut.step({1, {}, {}, {}}), 0, ec::out_of_order);
+  expect_failure(uut.allocate({7, 4, {}, {}}), 7, ec::out_of_order);
+  uut.lookup({{7, 0, 4}});
+  EXPECT_EQ(only<lookup_answer>(uut).hits.at(0).tokens, 0);
+  EXPECT_EQ(ended_with(uut.wake()), ec::none);
+  EXPECT_EQ(ended_with(uut.wake()), ec::out_of_order);
+  uut.step({1, {}, {}, {}});
+  EXPECT_EQ(only<step_plan>(uut).step, 1u) << "no step was lost";
+}
+
+TEST_P(NoCache, SaysThatOffloadingIsOff) {
+  const auto ticket = uut.explain(7);
+  const auto why = only<explain_answer>(uut);
+  EXPECT_EQ(why.ticket, ticket);
+  EXPECT_EQ(why.request, 7u);
+  EXPECT_EQ(why.reason, miss_reason::offloading_off);
+  EXPECT_EQ(why.tokens, 0);
+  EXPECT_FALSE(why.ask_again);
+  EXPECT_NE(why.text, "");
 }
 
 } // namespace

@@ -289,6 +289,34 @@ TEST_F(Runtime, G7DoesNotStartARankAgainWhoseGpuIsLost) {
   EXPECT_TRUE(other_ear.await<rank_stats>(other));
 }
 
+// A copy that never ends, and a driver that says nothing of it.
+TEST_F(Runtime, ShutdownComesInTimeAndNamesWhatAWedgedDeviceKeeps) {
+  register_memory();
+  kill(access::parts(side()).worker);
+  ASSERT_TRUE(on_rank<kv_unregistered>());
+  const auto wedged = std::make_shared<test::silent_gpu>();
+  access::parts(*uut).change_device = [wedged](device_config& config) {
+    config.engine = [wedged](const gpu::wake_function&) {
+      return std::make_unique<test::silent_engine>(wedged);
+    };
+  };
+  ASSERT_EQ(uut->restart_rank(0).code, ec::none);
+  register_memory();
+  ASSERT_TRUE(on_engine<rank_back>());
+  add(7);
+  run_step({1, {{7, row_kind::fresh, {{1}}, 0, 4, 4}}, {}, {}});
+  run_step({2, {}, {}, {}}); // Hands the store over.
+  const auto asleep = uut->sleep(1ms);
+  const auto ticket = uut->shutdown(1ms);
+  for (const auto call : {asleep, ticket}) {
+    const auto done = on_engine<call_done>();
+    ASSERT_TRUE(done);
+    EXPECT_EQ(done->ticket, call);
+    EXPECT_EQ(done->in_flight, std::vector<job_id>{0});
+  }
+  uut.reset(); // No copy runs here, so it ends too.
+}
+
 TEST_F(Runtime, G6RefusesToBeginAStepWhileAStreamIsCaptured) {
   register_memory();
   auto captured = true;

@@ -146,6 +146,25 @@ TEST_F(SchedulerRanks, CountsOneAnswerPerRankAndLife) {
   EXPECT_EQ(counters().order_errors, 3u);
 }
 
+TEST_F(SchedulerRanks, S12CountsARankThatLeavesAndHasNotJoined) {
+  join(0);
+  tell(msg::worker_left{0, 2});
+  tell(msg::worker_left{1, 1});
+  tell(msg::worker_left{5, 1});
+  EXPECT_EQ(counters().order_errors_by_rule[12], 3u);
+  tell(msg::worker_left{0, 1});
+  EXPECT_EQ(counters().order_errors, 3u);
+}
+
+TEST_F(SchedulerRanks, OpensThePoolWhenTheLastOneRegistersAgain) {
+  join(0);
+  tell(msg::worker_left{0, 1});
+  join(1);
+  EXPECT_EQ(counters().host_slots, 0u);
+  join(0);
+  EXPECT_EQ(counters().host_slots, 8u);
+}
+
 TEST_F(SchedulerRanks, StoresWhatWasRefusedBeforeTheyJoined) {
   tell(msg::add{1, {7, 4, 4, false, false, false, no_cap, 0, 0, {}}});
   tell(msg::extend{2, {7, 0, {prefix_hash{"a", 1}}, {}, {}}});

@@ -64,6 +64,10 @@ std::string detail(const msg::lookup& x, const text_book&) {
     x.rows, [](const lookup_row& row) { return std::to_string(row.request); });
 }
 
+std::string detail(const msg::explain& x, const text_book&) {
+  return std::to_string(x.request);
+}
+
 std::string detail(const msg::allocate& x, const text_book&) {
   return std::to_string(x.call.request) + " takes "
        + std::to_string(x.call.external);
@@ -171,6 +175,12 @@ struct line_of {
     return "released " + std::to_string(x.request) + " " + numbers(x.blocks);
   }
 
+  std::string operator()(const explain_answer& x) const {
+    return "explain " + std::to_string(x.request) + " "
+         + (x.ask_again ? "again" : std::to_string(x.tokens)) + " "
+         + to_string(x.reason);
+  }
+
   std::string operator()(const rank_lost& x) const {
     return "rank_lost " + std::to_string(x.rank);
   }
@@ -219,7 +229,7 @@ std::string describe(const caf::mailbox_element& what, const text_book& texts) {
   if (type == nullptr)
     return content.stringify();
   const auto more
-    = details<msg::step, msg::finish, msg::lookup, msg::allocate,
+    = details<msg::step, msg::finish, msg::lookup, msg::explain, msg::allocate,
               msg::begin_step, msg::stores, msg::submit_jobs, msg::make_fence,
               msg::end_step, msg::copies_done, msg::transfers_done, step_ready>(
       content, texts);

@@ -3,9 +3,12 @@
 #include "tests/explore/engine_model.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 namespace kvtide::explore {
+
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -31,6 +34,18 @@ void engine_model::computed(step_id step) {
 }
 
 void engine_model::on(const lookup_answer& x) {
+  check_explained(x);
+  if (nap_ != nap::awake) {
+    lookup_ = lookup_state::none;
+    for (const auto& hit : x.hits) {
+      if (hit.ask_again || hit.tokens != 0 || hit.promise != 0)
+        found_.report("life", "request " + std::to_string(hit.request)
+                                + " is found while the engine sleeps");
+      if (auto& asked = lives_.at(hit.request); asked.state == phase::asked)
+        asked.state = phase::waiting;
+    }
+    return;
+  }
   hits_ = x.hits;
   lookup_ = lookup_state::answered;
 }
@@ -112,11 +127,106 @@ void engine_model::on(const blocks_released& x) {
     blocks_.release(block);
 }
 
+/// Nothing came between a question and the lookup that it was about.
+void engine_model::check_explained(const lookup_answer& x) {
+  for (const auto ticket : out_.explained(x.ticket)) {
+    const auto known = explained_.find(ticket);
+    if (known == explained_.end())
+      continue;
+    const auto& told = known->second;
+    for (const auto& hit : x.hits)
+      if (hit.request == told.request && told.local == 0
+          && (hit.ask_again != told.ask_again
+              || (!hit.ask_again && hit.tokens != told.tokens)))
+        found_.report("life", "explain says of request "
+                                + std::to_string(hit.request) + " that "
+                                + told.text + ", " + std::to_string(told.tokens)
+                                + " tokens, but a lookup finds "
+                                + std::to_string(hit.tokens));
+  }
+}
+
+void engine_model::on(const explain_answer& x) {
+  explained_[x.ticket] = x;
+}
+
+// -- a nap --------------------------------------------------------------------
+
+void engine_model::call_sleep() {
+  nap_ = nap::falling_asleep;
+  nap_turns_ = 0;
+  const auto deadline = out_.decide(2) == 0 ? std::chrono::nanoseconds{1h}
+                                            : what_.opts.idle_delay;
+  call(msg::sleep{0, std::chrono::nanoseconds{deadline}.count()});
+  nap_ticket_ = ticket_;
+}
+
+void engine_model::on(const call_done& x) {
+  if (x.ticket != nap_ticket_)
+    return;
+  if (nap_ == nap::falling_asleep) {
+    nap_ = nap::asleep;
+    if (x.in_flight.empty())
+      memory_.slept();
+  } else if (nap_ == nap::waking) {
+    nap_ = nap::awake;
+    empty_turns_ = 0;
+  }
+}
+
+/// Compute has ended, and every load has its outcome.
+bool engine_model::can_leave() const {
+  return nap_ == nap::asleep && flights_.empty() && leaving_.empty()
+      && with(phase::loading).empty() && lookup_ != lookup_state::asked;
+}
+
+void engine_model::leave() {
+  nap_ = nap::leaving;
+  for (rank_id r = 0; r < what_.opts.ranks; ++r)
+    awaited_.insert(r);
+  if (out_.leave())
+    return;
+  awaited_.clear();
+  lose_blocks();
+  call_wake();
+}
+
+void engine_model::left(rank_id rank) {
+  if (nap_ != nap::leaving || awaited_.erase(rank) == 0 || !awaited_.empty())
+    return;
+  lose_blocks();
+  nap_ = nap::returning;
+  for (rank_id r = 0; r < what_.opts.ranks; ++r)
+    awaited_.insert(r);
+  out_.come_back();
+}
+
+void engine_model::came_back(rank_id rank) {
+  if (nap_ == nap::returning && awaited_.erase(rank) > 0 && awaited_.empty())
+    call_wake();
+}
+
+void engine_model::lose_blocks() {
+  for (auto id : alive()) {
+    auto& x = lives_.at(id);
+    memory_.released(blocks_.give_back(x.table));
+    x.state = phase::waiting;
+    x.planned = 0;
+    x.needs_table = true;
+  }
+}
+
+void engine_model::call_wake() {
+  nap_ = nap::waking;
+  call(msg::wake{});
+  nap_ticket_ = ticket_;
+}
+
 // -- its state ----------------------------------------------------------------
 
 bool engine_model::over() const {
-  return arrived_ >= what_.requests && alive().empty() && leaving_.empty()
-      && flights_.empty() && lookup_ == lookup_state::none
+  return nap_ == nap::awake && arrived_ >= what_.requests && alive().empty()
+      && leaving_.empty() && flights_.empty() && lookup_ == lookup_state::none
       && ((what_.stops_at_once && !probed_) || finished_.empty());
 }
 

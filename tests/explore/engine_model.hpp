@@ -46,6 +46,13 @@ public:
     std::function<void(step_id, std::string)> deliver;
     /// The cache was reset by a call.
     std::function<void()> reset;
+    /// All ranks take their memory away.
+    /// @returns false if they never do
+    std::function<bool()> leave;
+    /// They have other memory now.
+    std::function<void()> come_back;
+    /// Questions that have to agree with a lookup.
+    std::function<std::vector<ticket_id>(ticket_id lookup)> explained;
   };
 
   engine_model(const scenario& what, std::shared_ptr<const core::layout> shape,
@@ -76,6 +83,14 @@ public:
   void on(const load_done& x);
   void on(const load_failed& x);
   void on(const blocks_released& x);
+  void on(const call_done& x);
+  void on(const explain_answer& x);
+
+  /// No copy can touch the memory of a rank any more.
+  void left(rank_id rank);
+
+  /// It is registered again, and the scheduler was told.
+  void came_back(rank_id rank);
 
   /// No step is called while a rank is away.
   void miss(rank_id rank) {
@@ -200,6 +215,13 @@ private:
   void probe(request_id id, request_id like, token_count shared,
              token_count prompt);
   void edit(request_id id);
+  void check_explained(const lookup_answer& x);
+  void call_sleep();
+  void nap_turn();
+  [[nodiscard]] bool can_leave() const;
+  void leave();
+  void lose_blocks();
+  void call_wake();
   void forget_if_over(step_id step);
   [[nodiscard]] bool in_flight(request_id id) const;
   [[nodiscard]] std::vector<request_id> with(phase state) const;
@@ -225,7 +247,17 @@ private:
   enum class lookup_state { none, asked, answered, used };
   lookup_state lookup_ = lookup_state::none;
   std::vector<lookup_hit> hits_;
+  std::map<ticket_id, explain_answer> explained_;
   std::optional<request_id> to_preempt_;
+
+  /// Where it is between `sleep` and `wake`.
+  enum class nap { awake, falling_asleep, asleep, leaving, returning, waking };
+  nap nap_ = nap::awake;
+  /// Of `sleep`, then of `wake`.
+  ticket_id nap_ticket_ = 0;
+  std::uint32_t nap_turns_ = 0;
+  /// Ranks whose answers it waits for.
+  std::set<rank_id> awaited_;
   std::set<rank_id> away_;
   std::uint32_t empty_turns_ = 0;
 

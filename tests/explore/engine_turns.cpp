@@ -16,6 +16,9 @@ namespace {
 /// Turns in a row without a scheduled row and without news.
 constexpr std::uint32_t most_empty_turns = 12;
 
+/// Turns of one nap in which something is called.
+constexpr std::uint32_t most_nap_turns = 3;
+
 } // namespace
 
 // -- what may happen ----------------------------------------------------------
@@ -23,6 +26,8 @@ constexpr std::uint32_t most_empty_turns = 12;
 bool engine_model::can_turn(bool nothing_else) const {
   if (!away_.empty() || lookup_ == lookup_state::asked)
     return false;
+  if (nap_ != nap::awake)
+    return can_leave() || nap_turns_ < most_nap_turns;
   if (lookup_ != lookup_state::none)
     return true;
   if (over())
@@ -42,10 +47,24 @@ bool engine_model::can_take_outputs() const {
   return oldest != flights_.end() && oldest->second.computed;
 }
 
+/// While it sleeps clients still go, and somebody may ask.
+void engine_model::nap_turn() {
+  if (can_leave() && (nap_turns_ == most_nap_turns || out_.decide(2) == 0))
+    return leave();
+  ++nap_turns_;
+  (void)whim();
+  if (lookup_ == lookup_state::none && out_.decide(2) > 0)
+    look_up();
+}
+
 void engine_model::turn() {
+  if (nap_ != nap::awake)
+    return nap_turn();
   switch (lookup_) {
     case lookup_state::none:
       (void)whim();
+      if (nap_ != nap::awake)
+        return;
       arrive();
       look_up();
       break;
@@ -77,9 +96,16 @@ bool engine_model::whim() {
     for (auto reason : {finish_reason::abort, finish_reason::error})
       offer("abort", what_.aborts, [this, id, reason] { abort(id, reason); });
   offer("reset", what_.resets, [this] { call_reset(); });
-  for (auto id : with(phase::running))
+  for (auto id : alive())
+    offer("explain", what_.explains, [this, id] { call(msg::explain{0, id}); });
+  const auto rested = nap_ == nap::awake;
+  if (rested)
+    offer("sleep", what_.sleeps, [this] { call_sleep(); });
+  const auto running
+    = rested ? with(phase::running) : std::vector<request_id>{};
+  for (auto id : running)
     offer("preempt", what_.preemptions, [this, id] { to_preempt_ = id; });
-  for (auto id : with(phase::running))
+  for (auto id : running)
     if (const auto& x = lives_.at(id);
         !in_flight(id) && x.known > x.prompt && x.planned == x.known - 1)
       offer("edit", what_.edits, [this, id] { edit(id); });
@@ -114,6 +140,9 @@ void engine_model::look_up() {
   if (rows.empty())
     return;
   lookup_ = lookup_state::asked;
+  if (what_.explains > 0 && out_.decide(2) > 0)
+    for (const auto& row : rows)
+      call(msg::explain{0, row.request});
   call(msg::lookup{0, std::move(rows)});
 }
 

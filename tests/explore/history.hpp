@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -44,6 +45,10 @@ struct history {
   std::vector<std::string> trace;
   /// What the runtime counted until the run was over.
   std::optional<stats> counted;
+
+  /// By the ticket of a lookup: questions right before it, with nothing in
+  /// between that could change an answer.
+  std::map<ticket_id, std::vector<ticket_id>> explained;
 
   // For the check of S1.
 

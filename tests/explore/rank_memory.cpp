@@ -30,6 +30,10 @@ void rank_memory::move_to(std::uint64_t* there) {
   cells_ = there;
 }
 
+void rank_memory::spoil() {
+  std::fill_n(cells_, own_.size(), std::uint64_t{0xdead});
+}
+
 kv_memory rank_memory::describe() {
   const auto plane = static_cast<std::uint64_t>(block_tokens_) * token_bytes;
   auto out = kv_memory{};

@@ -31,6 +31,9 @@ public:
   /// @param there `bytes()` bytes that outlive all use
   void move_to(std::uint64_t* there);
 
+  /// Fills it with what nobody has written.
+  void spoil();
+
   /// What `register_kv` is told.
   [[nodiscard]] kv_memory describe();
 

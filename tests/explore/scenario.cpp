@@ -211,6 +211,46 @@ std::vector<scenario> make_all() {
   threes.blocks = 27;
   threes.preemptions = 2;
 
+  auto& naps = out.emplace_back(
+    plain("naps", "the engine gives its memory back at any moment and takes "
+                  "it again, with questions why a prompt misses"));
+  naps.opts.ranks = 2;
+  naps.sleeps = 2;
+  naps.explains = 2;
+  naps.aborts = 2;
+  naps.requests = 5;
+  naps.shared = 4;
+  naps.blocks = 16;
+
+  auto& dreams = out.emplace_back(
+    plain("naps_in_trouble", "the engine sleeps while steps are in flight, "
+                             "with a sliding window, a small pool, a reset, "
+                             "copies that fail and one that is late"));
+  add_window(dreams, 8);
+  dreams.async = true;
+  dreams.stream_fences = true;
+  dreams.sleeps = 2;
+  dreams.explains = 2;
+  dreams.slots = 10;
+  dreams.prompt = 13;
+  dreams.shared = 12;
+  dreams.blocks = 26;
+  dreams.aborts = 1;
+  dreams.resets = 1;
+  dreams.preemptions = 1;
+  dreams.copy_failures = 1;
+  dreams.deadlines = 1;
+
+  auto& carried = out.emplace_back(
+    plain("naps_by_engine", "the engine carries the plans itself, and sleeps "
+                            "while requests are finished that no step has "
+                            "planned"));
+  carried.opts.delivery = plan_delivery::by_engine;
+  carried.sleeps = 2;
+  carried.explains = 1;
+  carried.aborts = 2;
+  carried.async = true;
+
   auto& all = out.emplace_back(
     plain("everything", "two ranks, a sliding window, a small pool, aborts, "
                         "preemption, a reset, failures and a deadline in one "

@@ -51,6 +51,10 @@ struct scenario {
   std::uint32_t copy_failures = 0;
   std::uint32_t deadlines = 0;
   std::uint32_t rank_deaths = 0;
+  /// The engine gives its memory back for a while.
+  std::uint32_t sleeps = 0;
+  /// Questions at any moment; with one at least, lookups are explained, too.
+  std::uint32_t explains = 0;
 
   /// Chunks may be lost by something that is not listed above.
   bool may_lose = false;
@@ -59,6 +63,7 @@ struct scenario {
   [[nodiscard]] bool keeps_all() const noexcept {
     return !may_lose
         && aborts + resets + edits + copy_failures + deadlines + rank_deaths
+               + sleeps
              == 0
         && opts.groups.size() == 1 && slots >= 64;
   }

@@ -37,6 +37,7 @@ caf::behavior stand_in(caf::event_based_actor*, lines* plans,
     [=](const msg::begin_step& x) { plans->push_back(describe(x, *texts)); },
     [=](const msg::stores& x) { plans->push_back(describe(x, *texts)); },
     [](const msg::report_again&) {},
+    [](const msg::pause&) {},
   };
 }
 
@@ -83,9 +84,11 @@ void check_sequential(const scenario& what, const world& seen,
       } else if (input.joins) {
         auto* sent = &plans[input.joins->rank];
         auto& worker = workers[*input.joins];
-        worker = here.spawn(stand_in, sent, &seen.texts());
         auto& device = devices[*input.joins];
-        device = here.spawn(stand_in, sent, &seen.texts());
+        if (!worker) { // Else it registers again.
+          worker = here.spawn(stand_in, sent, &seen.texts());
+          device = here.spawn(stand_in, sent, &seen.texts());
+        }
         auto ready = input.content.get_as<msg::worker_ready>(0);
         ready.device = caf::actor_cast<caf::strong_actor_ptr>(device);
         here.send_as(worker, caf::actor_cast<caf::actor>(uut), ready);

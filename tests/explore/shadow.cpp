@@ -130,6 +130,22 @@ void shadow::time_passed() {
     view.time_passed = true;
 }
 
+void shadow::slept() {
+  for (rank_id r = 0; r < ranks_.size(); ++r)
+    for (const auto& [id, half_made] : ranks_[r].copies)
+      report("G8", "sleep was answered as if nothing were in flight, but "
+                     + name(id) + " is on " + name(r));
+}
+
+void shadow::lose_memory(rank_id rank) {
+  auto& view = ranks_[rank];
+  for (const auto& [id, half_made] : view.copies)
+    report("G8", name(id) + " is in flight on " + name(rank)
+                   + " although its memory was unregistered");
+  view.memory->spoil();
+  view.last_writes.clear();
+}
+
 void shadow::compute_starts(rank_id rank) {
   const auto& what = ranks_[rank].stream.front();
   check_against_copies(rank, what);
@@ -173,7 +189,8 @@ void shadow::submitted(rank_id rank, const gpu::copy_job& what) {
   const auto next_begun = view.begun && *view.begun > known.step;
   if (known.work.kind == job_kind::store && !flushed_in_own_step(what.id)
       && (!view.enqueued || *view.enqueued < known.step
-          || (!next_begun && !view.time_passed)))
+          || (!next_begun && !view.time_passed
+              && view.paused_behind != view.enqueued)))
     report("S3", name(what.id) + " was handed over on " + name(rank)
                    + " in its own step");
   view.copies[what.id] = false;

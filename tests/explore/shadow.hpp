@@ -74,6 +74,17 @@ public:
   /// Stores may be handed over without a step (S13).
   void time_passed();
 
+  /// No step follows this one: those of a rank that has enqueued it may, too.
+  void paused(rank_id rank, step_id step) {
+    ranks_[rank].paused_behind = step;
+  }
+
+  /// The engine was told that nothing is in flight.
+  void slept();
+
+  /// Nobody owns the memory for a while: what was in it is gone.
+  void lose_memory(rank_id rank);
+
   // -- copies -----------------------------------------------------------------
 
   void submitted(rank_id rank, const gpu::copy_job& what) override;
@@ -133,6 +144,7 @@ private:
     /// By block: the last step that has written it.
     std::map<block_id, step_id> last_writes;
     bool time_passed = false;
+    std::optional<step_id> paused_behind;
   };
 
   struct fact {

@@ -89,6 +89,21 @@ engine_model::outlet world::engine_outlet() {
     }
   };
   out.reset = [this] { memory_->reset(); };
+  out.leave = [this] {
+    if (way_.cuda)
+      return false;
+    for (auto& rank : ranks_)
+      caf::anon_send(rank.worker, msg::unregister_kv{});
+    return true;
+  };
+  out.come_back = [this] {
+    for (rank_id r = 0; r < ranks_.size(); ++r) {
+      memory_->lose_memory(r);
+      caf::anon_send(ranks_[r].worker,
+                     msg::register_kv{memory_->memory(r).describe()});
+    }
+  };
+  out.explained = [this](ticket_id lookup) { return past_.explained[lookup]; };
   return out;
 }
 
@@ -254,7 +269,7 @@ world::play_rank_side(rank_side_actor::stateful_pointer<player_state>, world* w,
       if (x.reason.code != ec::none)
         w->findings_.report("life", x.reason.text);
     },
-    [](const kv_unregistered&) {},
+    [=](const kv_unregistered&) { w->engine_->left(r); },
     [=](const step_ready& x) {
       if (w->ranks_[r].alive && w->ranks_[r].incarnation == life)
         w->ready(r, x);
@@ -274,6 +289,10 @@ caf::behavior world::play_down_link(caf::event_based_actor* self, rank_id r) {
     [this, self, r](const msg::begin_step& x) {
       memory_->planned(r, x);
       keep_plan(r, describe(x, texts_));
+      self->send(caf::actor_cast<caf::actor>(ranks_[r].worker), x);
+    },
+    [this, self, r](const msg::pause& x) {
+      memory_->paused(r, x.step);
       self->send(caf::actor_cast<caf::actor>(ranks_[r].worker), x);
     },
     [this, self, r](const msg::report_again& x) {
@@ -301,7 +320,9 @@ caf::behavior world::play_up_link(caf::event_based_actor*, rank_id r) {
         memory_->joined(r, kv.pool.base, kv.geometry.slot_bytes());
       }
       forward(x);
+      engine_->came_back(x.rank);
     },
+    [=](const msg::worker_left& x) { forward(x); },
     [this, r](const msg::transfers_done& x) { hear_reports(r, x); },
     [=](const msg::ticked& x) { forward(x); },
   };

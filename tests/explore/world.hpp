@@ -231,6 +231,8 @@ private:
 
   /// Given to ranks so far.
   int devices_ = 0;
+  /// Questions since anything else was said to the scheduler.
+  std::vector<ticket_id> explained_;
 
   history past_;
   /// Whose an actor is, or was.

@@ -66,6 +66,14 @@ void world::record_input(caf::scheduled_actor& actor) {
   auto* next = actor.mailbox().peek();
   if (ending_ || next == nullptr || is_answer(next->content()))
     return;
+  const auto& content = next->content();
+  if (content.match_elements<msg::explain>()) {
+    explained_.push_back(content.get_as<msg::explain>(0).ticket);
+  } else {
+    if (content.match_elements<msg::lookup>())
+      past_.explained[content.get_as<msg::lookup>(0).ticket] = explained_;
+    explained_.clear();
+  }
   auto added = scheduler_input{
     actors_.now(), next->copy_content_to_message(), {}, {}, {}};
   if (next->content().match_elements<msg::worker_ready>()) {
