@@ -21,8 +21,12 @@ bool fails_now() noexcept {
 
 } // namespace
 
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  return fails_now() ? nullptr : std::malloc(size == 0 ? 1 : size);
+}
+
 void* operator new(std::size_t size) {
-  auto* out = fails_now() ? nullptr : std::malloc(size == 0 ? 1 : size);
+  auto* out = operator new(size, std::nothrow);
   if (out == nullptr)
     throw std::bad_alloc{};
   return out;
