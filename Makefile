@@ -70,6 +70,8 @@ load: dependencies ## 5,000 clients of a real server, of which a third go away
 	cmake --preset release
 	cmake --build --preset release --target kvtide-serve -j $(JOBS)
 	tests/load/load.py build/release/bin/kvtide-serve $(LOAD_ARGS)
+	tests/load/load.py build/release/bin/kvtide-serve --model sliding --seed 7 \
+	  $(LOAD_ARGS)
 
 equality: dependencies ## 2,000 prompts: the same tokens, whatever the cache does
 	cmake --preset release

@@ -60,7 +60,8 @@ struct finish_answer {
   ticket_id ticket = 0;
   request_id request = 0;
   /// Blocks that a load may still write; free them on `blocks_released`. All
-  /// other blocks of the request are free now.
+  /// other blocks of the request are free now. Those that a `load_failed` with
+  /// `use_new_blocks` has named are here again unless they were released since.
   std::vector<block_id> held;
 };
 

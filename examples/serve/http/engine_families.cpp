@@ -107,6 +107,7 @@ void add_engine(const engine_stats& of, families& to) {
   to.add(MetricType::Counter, "serve_aborts_total",
          "Aborted completions, by what the request was doing.", "state",
          by({{"queued", of.aborted_queued},
+             {"asking", of.aborted_asking},
              {"loading", of.aborted_loading},
              {"running", of.aborted_running},
              {"preempted", of.aborted_preempted}}));
