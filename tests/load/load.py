@@ -458,7 +458,8 @@ def table(values, results, seconds):
               int(values['serve_completions_total{outcome="aborted"}']))]
     rows += [(f"  while {state}",
               int(values[f'serve_aborts_total{{state="{state}"}}']))
-             for state in ("queued", "loading", "running", "preempted")]
+             for state in ("queued", "asking", "loading", "running",
+                           "preempted")]
     times = results.first_token
     rows += [("time to first token, p50", f"{percentile(times, 0.5):.1f} ms"),
              ("time to first token, p99", f"{percentile(times, 0.99):.1f} ms"),
