@@ -198,8 +198,9 @@ TEST_F(Blocking, ALostRuntimeAnswersNobodyButSaysSo) {
     const auto answer = engine.await<stats_answer>(77, patience);
     ASSERT_FALSE(answer);
     EXPECT_EQ(answer.failure().code, ec::shutting_down);
-    if (i == 0)
+    if (i == 0) {
       EXPECT_FALSE(engine.poll().empty()) << "the notice itself is kept";
+    }
   }
 }
 

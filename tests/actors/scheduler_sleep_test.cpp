@@ -168,8 +168,9 @@ TEST_F(Sleep, ARequestThatFinishesMeanwhileEndsAtOnceAndStoresNothing) {
     opts.delivery = delivery;
     auto other = test_system{opts};
     other.add(R, 9);
-    if (delivery == plan_delivery::direct)
+    if (delivery == plan_delivery::direct) {
       ASSERT_EQ(other.step({{{R, 3, {{3, 4, 5}}}}, {}}), "-");
+    }
     other.sleep();
     EXPECT_EQ(other.ended(), ids{});
     other.set_computed(R, 9);
