@@ -269,8 +269,11 @@ TEST_F(Sleep, NothingIsFoundOrStoredWhileARankHasNoMemory) {
   sys.add(R, 9, {P, 8});
   EXPECT_EQ(sys.lookup(R), 0);
   EXPECT_EQ(sys.explain(R).reason, miss_reason::rank_away);
+  sys.add(Q, 4);
+  EXPECT_EQ(sys.step({{{Q, 4, {{3}}}}, {}}), "-");
   sys.register_again(0);
   EXPECT_EQ(sys.lookup(R), 8);
+  EXPECT_EQ(sys.step(), "S1{Q#0<-3}");
 }
 
 TEST_F(Sleep, ARankThatDiesMeanwhileHasToComeBackFirst) {
