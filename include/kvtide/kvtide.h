@@ -260,7 +260,7 @@ typedef struct kvtide_options {
   int32_t device;
   /// KVTIDE_ORDER_CHECKS_...
   int32_t order_checks;
-  /// At least 1.
+  /// 1 to 256.
   uint32_t actor_threads;
   uint32_t reserved;
   /// Milliseconds, at least 1.
