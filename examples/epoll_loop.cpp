@@ -13,7 +13,8 @@
 #include "kvtide/prefix_hasher.hpp"
 #include "kvtide/runtime.hpp"
 
-#include <algorithm>
+#include "examples/epoll_blocks.hpp"
+
 #include <chrono>
 #include <csignal>
 #include <cstddef>
@@ -120,8 +121,6 @@ class engine {
 public:
   explicit engine(std::uint64_t requests)
     : to_come_(requests), kv_(blocks * block_tokens), runtime_(start()) {
-    for (auto id = static_cast<block_id>(blocks - 1); id > 0; --id)
-      free_.push_back(id);
     auto memory = kvtide::kv_memory{};
     constexpr auto block_bytes = block_tokens * sizeof(kv_t);
     memory.tensors
@@ -162,7 +161,7 @@ public:
     std::printf("%zu requests served, %zu aborted, %zu wrong; %lld tokens came "
                 "from the host pool\n",
                 served_, aborted_, wrong_, static_cast<long long>(loaded_));
-    return wrong_ == 0 && free_.size() == blocks - 1 ? 0 : 1;
+    return wrong_ == 0 && book_.free() == blocks - 1 ? 0 : 1;
   }
 
 private:
@@ -256,7 +255,7 @@ private:
     runtime_.finish({at->first, why,
                      static_cast<token_count>(one.tokens.size()),
                      one.computed});
-    ending_[at->first] = one.blocks;
+    book_.end(at->first, one.blocks);
     aborted_ += why != kvtide::finish_reason::length;
     requests_.erase(at);
   }
@@ -315,11 +314,7 @@ private:
 
   /// Gives a request all its blocks at once, so that it never waits for one.
   bool admit(request& one) {
-    while (one.blocks.size() < blocks_per_request && !free_.empty()) {
-      one.blocks.push_back(free_.back());
-      free_.pop_back();
-    }
-    if (one.blocks.size() < blocks_per_request)
+    if (!book_.fill(one.blocks, blocks_per_request))
       return false;
     one.at = stage::asked;
     return true;
@@ -374,32 +369,23 @@ private:
 
   void on(const kvtide::load_failed& x) {
     const auto at = requests_.find(x.request);
-    if (at == requests_.end())
+    const auto ended = at == requests_.end();
+    const auto goes_on = !x.use_new_blocks
+                      || book_.lose(x, ended ? nullptr : &at->second.blocks);
+    if (ended)
       return;
-    auto& one = at->second;
-    one.at = stage::running;
-    one.computed = x.first_bad_token;
-    if (!x.use_new_blocks)
-      return;
-    // A late copy may still write these; `blocks_released` gives them back.
-    if (free_.size() < x.blocks.size())
-      return end(at, kvtide::finish_reason::error);
-    for (auto& block : one.blocks)
-      if (std::count(x.blocks.begin(), x.blocks.end(), block) > 0) {
-        block = free_.back();
-        free_.pop_back();
-      }
+    at->second.at = stage::running;
+    at->second.computed = x.first_bad_token;
+    if (!goes_on)
+      end(at, kvtide::finish_reason::error);
   }
 
   void on(const kvtide::finish_answer& x) {
-    const auto gone = ending_.extract(x.request);
-    for (auto block : gone.mapped())
-      if (std::count(x.held.begin(), x.held.end(), block) == 0)
-        free_.push_back(block);
+    book_.answered(x);
   }
 
   void on(const kvtide::blocks_released& x) {
-    free_.insert(free_.end(), x.blocks.begin(), x.blocks.end());
+    book_.released(x);
   }
 
   /// Answers `shutdown`: the only call here that it can be.
@@ -456,10 +442,8 @@ private:
   std::uint64_t to_come_;
   std::vector<kv_t> kv_;
   kvtide::runtime runtime_;
-  std::vector<block_id> free_;
+  epoll_loop::block_book book_{blocks - 1};
   std::map<request_id, request> requests_;
-  /// Blocks of requests whose `finish` has no answer yet.
-  std::map<request_id, std::vector<block_id>> ending_;
   request_id last_request_ = 0;
   kvtide::step_id last_step_ = 0;
   bool registered_ = false;
