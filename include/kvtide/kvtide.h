@@ -822,7 +822,10 @@ typedef struct kvtide_cache_events {
 } kvtide_cache_events;
 
 typedef struct kvtide_call_done {
-  /// After a shutdown: jobs that are still in flight.
+  /// Jobs that are still in flight: after `kvtide_shutdown` and `kvtide_sleep`,
+  /// whose deadline has passed or which `kvtide_wake` ended, and after
+  /// `kvtide_reset`, which waits for none. Copies of these may still touch KV
+  /// memory (G8).
   kvtide_id_list in_flight;
 } kvtide_call_done;
 
