@@ -14,6 +14,7 @@
 #include "kvtide/runtime.hpp"
 
 #include "examples/epoll_blocks.hpp"
+#include "examples/epoll_model.hpp"
 
 #include <chrono>
 #include <csignal>
@@ -34,17 +35,14 @@
 
 namespace {
 
+using namespace epoll_loop;
 using namespace std::chrono_literals;
 using kvtide::block_id;
 using kvtide::request_id;
 using kvtide::token_count;
-using tokens_t = std::vector<std::int32_t>;
 
 constexpr token_count block_tokens = 16;
 constexpr std::int32_t blocks_per_chunk = 2;
-constexpr std::size_t prefix_tokens = 64; // Shared by a third of the requests.
-constexpr std::size_t prompt_tokens = 88;
-constexpr std::size_t all_tokens = 96; // The rest is generated.
 constexpr std::size_t blocks_per_request = all_tokens / block_tokens;
 constexpr std::size_t blocks = 1 + 5 * blocks_per_request; // 0 is a hole.
 constexpr auto arrivals_every = 2ms;
@@ -59,49 +57,6 @@ int checked(int fd, const char* what) {
   if (fd < 0)
     die(std::string{what} + " failed");
   return fd;
-}
-
-// -- the model ----------------------------------------------------------------
-
-/// The "KV" of a token is one number that depends on the numbers of all tokens
-/// before it, so that one wrong byte changes what is generated.
-using kv_t = std::uint64_t;
-
-kv_t attend(kv_t sum, kv_t before) {
-  return (sum ^ before) * 0x9e37'79b9'7f4a'7c15u;
-}
-
-kv_t kv_of(kv_t sum, std::int32_t token) {
-  return attend(sum, static_cast<kv_t>(token)) >> 3;
-}
-
-std::int32_t next_token(kv_t last) {
-  return static_cast<std::int32_t>(last % 50'000);
-}
-
-/// What a request must generate, computed without any block.
-tokens_t generated_from(tokens_t tokens) {
-  auto kv = std::vector<kv_t>{};
-  while (tokens.size() < all_tokens) {
-    for (auto i = kv.size(); i < tokens.size(); ++i) {
-      auto sum = kv_t{0};
-      for (auto before : kv)
-        sum = attend(sum, before);
-      kv.push_back(kv_of(sum, tokens[i]));
-    }
-    tokens.push_back(next_token(kv.back()));
-  }
-  return tokens;
-}
-
-/// Requests with the same rest of three begin with the same prefix.
-tokens_t prompt_of(request_id id) {
-  auto out = tokens_t{};
-  for (std::size_t i = 0; i < prompt_tokens; ++i) {
-    const auto who = i < prefix_tokens ? id % 3 : id + 100;
-    out.push_back(static_cast<std::int32_t>(who * 1'000 + i));
-  }
-  return out;
 }
 
 // -- the engine ---------------------------------------------------------------
@@ -442,7 +397,7 @@ private:
   std::uint64_t to_come_;
   std::vector<kv_t> kv_;
   kvtide::runtime runtime_;
-  epoll_loop::block_book book_{blocks - 1};
+  block_book book_{blocks - 1};
   std::map<request_id, request> requests_;
   request_id last_request_ = 0;
   kvtide::step_id last_step_ = 0;
