@@ -5,7 +5,7 @@
 
 #include "kvtide/blocking.hpp"
 
-#include "actors/runtime_impl.hpp"
+#include "tests/support/runtime_access.hpp"
 
 #include <caf/exit_reason.hpp>
 #include <caf/send.hpp>
@@ -26,17 +26,6 @@ using ::testing::HasSubstr;
 using namespace std::chrono_literals;
 
 namespace kvtide {
-
-struct runtime_access {
-  static auto& parts(runtime& what) {
-    return *what.impl_;
-  }
-
-  static auto& parts(rank& what) {
-    return *what.impl_;
-  }
-};
-
 namespace {
 
 using access = runtime_access;
