@@ -14,6 +14,7 @@
 
 #include <caf/actor_cast.hpp>
 #include <caf/exit_reason.hpp>
+#include <caf/logger.hpp>
 
 #include <algorithm>
 #include <cassert>
@@ -243,6 +244,9 @@ void runtime::impl::start_rank(rank::impl& seat) {
     seat.port,
     msg::watch_rank{caf::actor_cast<caf::strong_actor_ptr>(seat.worker),
                     caf::actor_cast<caf::strong_actor_ptr>(seat.device)});
+  // Whoever spawns is left holding the system's logger, for which the system's
+  // destructor waits: on another thread it would do so for ever.
+  caf::logger::set_current_actor_system(nullptr);
 }
 
 result<runtime> runtime::start(const options& opts) {

@@ -21,6 +21,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -200,6 +201,12 @@ TEST_F(Runtime, MovesSimulatedTimeUpToTheLastMoment) {
   uut->advance(never - 1);
   ASSERT_TRUE(on_engine<call_done>());
   EXPECT_EQ(access::parts(*uut).now, never - 1);
+}
+
+TEST_F(Runtime, EndsOnAnotherThreadThanItBeganOn) {
+  register_memory();
+  std::thread{[this] { uut.reset(); }}.join(); // Or waits for ever.
+  EXPECT_FALSE(uut);
 }
 
 TEST_F(Runtime, RestartsARankWhoseWorkerDied) {

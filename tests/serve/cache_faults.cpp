@@ -11,10 +11,14 @@
 #include <caf/send.hpp>
 
 #include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
+#include <map>
 #include <mutex>
+#include <set>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -90,37 +94,27 @@ private:
 };
 
 std::unique_ptr<kvtide::gpu::copy_engine>
-make_corrupting(const kvtide::device_config& config,
-                std::shared_ptr<std::atomic<std::uint64_t>> count,
-                kvtide::gpu::wake_function wake) {
+make_real(const kvtide::device_config& config,
+          kvtide::gpu::wake_function wake) {
   auto plain = kvtide::gpu::host_engine_config{};
   plain.wake = std::move(wake);
   plain.latency = config.latency.count();
   plain.bytes_per_second = config.bytes_per_second;
   plain.events = config.events;
-  auto real = kvtide::gpu::make_host_copy_engine(std::move(plain));
-  return std::make_unique<corrupting_engine>(std::move(real).value(),
-                                             std::move(count));
+  return kvtide::gpu::make_host_copy_engine(std::move(plain)).value();
 }
 
-} // namespace
-
-void add_trouble(engine_options& opts, copy_trouble what) {
-  opts.on_cache = [what = std::move(what), before = opts.on_cache](
+/// Starts the cache's rank again whenever the engine starts a cache.
+/// @param change the configuration of the rank's new device
+void change_device(engine_options& opts,
+                   std::function<void(kvtide::device_config&)> change) {
+  opts.on_cache = [change = std::move(change), before = opts.on_cache](
                     kvtide::runtime& rt, const kvtide::kv_memory& memory) {
     auto& side = rt.local_rank(0);
     kill(runtime_access::parts(side).worker);
     await<kvtide::kv_unregistered>(side);
     await<kvtide::rank_lost>(rt);
-    runtime_access::parts(rt).change_device
-      = [what](kvtide::device_config& config) {
-          config.fault = what.fault;
-          if (what.corrupted)
-            config.engine = [config, count = what.corrupted](
-                              const kvtide::gpu::wake_function& wake) {
-              return make_corrupting(config, count, wake);
-            };
-        };
+    runtime_access::parts(rt).change_device = change;
     if (rt.restart_rank(0).code != kvtide::ec::none)
       std::abort();
     side.register_kv(memory);
@@ -129,6 +123,118 @@ void add_trouble(engine_options& opts, copy_trouble what) {
     if (before)
       before(rt, memory);
   };
+}
+
+} // namespace
+
+void add_trouble(engine_options& opts, copy_trouble what) {
+  change_device(opts, [what = std::move(what)](kvtide::device_config& config) {
+    config.fault = what.fault;
+    if (what.corrupted)
+      config.engine = [config, count = what.corrupted](
+                        const kvtide::gpu::wake_function& wake) {
+        return std::make_unique<corrupting_engine>(make_real(config, wake),
+                                                   count);
+      };
+  });
+}
+
+// -- copies that run on -------------------------------------------------------
+
+struct copy_gate::state {
+  const std::optional<kvtide::job_kind> kind;
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool is_open = false;
+  /// Of the engines behind it.
+  std::map<const void*, kvtide::gpu::wake_function> wakes;
+};
+
+namespace {
+
+/// Passes all calls on, and says of the gate's jobs that they ended when the
+/// gate is open.
+class gated_engine final : public kvtide::gpu::copy_engine {
+public:
+  gated_engine(std::unique_ptr<kvtide::gpu::copy_engine> real,
+               std::shared_ptr<copy_gate::state> gate,
+               kvtide::gpu::wake_function wake)
+    : real_(std::move(real)), gate_(std::move(gate)) {
+    const auto guard = std::lock_guard{gate_->mutex};
+    gate_->wakes.emplace(this, std::move(wake));
+  }
+
+  ~gated_engine() override {
+    auto guard = std::unique_lock{gate_->mutex};
+    if (!kept_.empty())
+      gate_->changed.wait(guard, [this] { return gate_->is_open; });
+    gate_->wakes.erase(this);
+  }
+
+  kvtide::ec submit(kvtide::gpu::copy_job job) override {
+    if (job.kind == gate_->kind.value_or(job.kind))
+      kept_.insert(job.id);
+    return real_->submit(std::move(job));
+  }
+
+  std::optional<kvtide::fence>
+  make_fence(kvtide::step_id step,
+             const std::vector<kvtide::job_id>& jobs) override {
+    return real_->make_fence(step, jobs);
+  }
+
+  void poll(std::vector<kvtide::gpu::completion>& done,
+            std::vector<kvtide::step_id>& fences) override {
+    real_->poll(ended_, fences);
+    const auto guard = std::lock_guard{gate_->mutex};
+    for (auto& one : std::exchange(ended_, {})) {
+      if (kept_.count(one.job) > 0 && !gate_->is_open) {
+        ended_.push_back(std::move(one));
+        continue;
+      }
+      kept_.erase(one.job);
+      done.push_back(std::move(one));
+    }
+  }
+
+  std::size_t in_flight() const override {
+    return real_->in_flight() + ended_.size();
+  }
+
+private:
+  std::unique_ptr<kvtide::gpu::copy_engine> real_;
+  std::shared_ptr<copy_gate::state> gate_;
+  /// Jobs of the gate that nobody has heard the end of.
+  std::set<kvtide::job_id> kept_;
+  std::vector<kvtide::gpu::completion> ended_;
+};
+
+} // namespace
+
+copy_gate::copy_gate(std::optional<kvtide::job_kind> kind)
+  : state_(new state{kind, {}, {}, false, {}}) {
+  // nop
+}
+
+copy_gate::~copy_gate() {
+  open();
+}
+
+void copy_gate::open() {
+  const auto guard = std::lock_guard{state_->mutex};
+  state_->is_open = true;
+  state_->changed.notify_all();
+  for (const auto& [engine, wake] : state_->wakes)
+    wake();
+}
+
+void add_gate(engine_options& opts, const copy_gate& gate) {
+  change_device(opts, [gate = gate.state_](kvtide::device_config& config) {
+    config.engine = [config, gate](const kvtide::gpu::wake_function& wake) {
+      return std::make_unique<gated_engine>(make_real(config, wake), gate,
+                                            wake);
+    };
+  });
 }
 
 // -- actors that die ----------------------------------------------------------

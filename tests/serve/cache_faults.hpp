@@ -15,8 +15,34 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 
 namespace serve::test {
+
+/// Keeps copies running until it is opened: their bytes are copied, but nobody
+/// hears that they ended, and destroying whoever makes them waits, as it does
+/// for a copy that runs. Any thread.
+class copy_gate {
+public:
+  /// @param kind of the copies that it keeps; nothing for all
+  explicit copy_gate(std::optional<kvtide::job_kind> kind = {});
+
+  copy_gate(const copy_gate&) = delete;
+  copy_gate& operator=(const copy_gate&) = delete;
+
+  /// Opens it, so that a test which ends early does not wait for ever.
+  ~copy_gate();
+
+  /// For good. All copies end now, and later ones by themselves.
+  void open();
+
+  struct state;
+
+private:
+  friend void add_gate(engine_options& opts, const copy_gate& gate);
+
+  std::shared_ptr<state> state_;
+};
 
 /// What goes wrong with the copies of a cache. Asked on one thread, the
 /// device's.
@@ -31,6 +57,9 @@ struct copy_trouble {
 /// Starts the cache's rank again with a device that has trouble, whenever the
 /// engine starts a cache.
 void add_trouble(engine_options& opts, copy_trouble what);
+
+/// The same with a device whose copies a gate keeps.
+void add_gate(engine_options& opts, const copy_gate& gate);
 
 /// Ends actors of the cache that an engine started last. Any thread.
 class cache_killer {

@@ -104,7 +104,7 @@ protected:
   engine_stats expect_clean_end() {
     const auto report = engine->stop(patience);
     EXPECT_TRUE(report.drained);
-    EXPECT_EQ(report.jobs_in_flight, 0u);
+    EXPECT_EQ(report.jobs_in_flight, std::optional<std::uint64_t>{0});
     for (const auto& what : left_over(report.last))
       ADD_FAILURE() << "left over: " << what;
     for (const auto& one : got->all()) {

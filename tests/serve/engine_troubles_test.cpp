@@ -9,6 +9,8 @@
 #include "tests/serve/prompts.hpp"
 
 #include <functional>
+#include <optional>
+#include <utility>
 #include <vector>
 
 namespace serve::test {
@@ -108,13 +110,8 @@ TEST_F(EngineTroubles, GoesOnWhenTheCacheForgetsEverything) {
 }
 
 TEST_F(EngineTroubles, StopsInTimeWithAWedgedDevice) {
-  using kvtide::gpu::copy_fault;
-  using kvtide::gpu::fault_kind;
-  auto wedged = copy_trouble{};
-  wedged.fault = [](kvtide::job_id, kvtide::job_kind) {
-    return copy_fault{fault_kind::hang, 0, 0};
-  };
-  add_trouble(opts, wedged);
+  const auto wedged = copy_gate{};
+  add_gate(opts, wedged);
   start();
   // Blocks whose stores hang are written over: a step waits for ever.
   for (auto what = 'a'; what <= 'p'; ++what)
@@ -123,9 +120,56 @@ TEST_F(EngineTroubles, StopsInTimeWithAWedgedDevice) {
     [](const engine_stats& now) { return now.cache.jobs_in_flight > 0; }));
   const auto report = engine->stop(std::chrono::milliseconds{50});
   EXPECT_GT(report.aborted_requests, 0u);
-  EXPECT_GT(report.jobs_in_flight, 0u) << "says what is lost";
+  ASSERT_TRUE(report.jobs_in_flight);
+  EXPECT_GT(*report.jobs_in_flight, 0u) << "says what is lost";
   for (const auto& one : got->all())
     EXPECT_EQ(one.ends, 1);
+}
+
+TEST_F(EngineTroubles, GoesOnWhileACopyOfALostCacheDoesNotEnd) {
+  auto loads = copy_gate{kvtide::job_kind::load};
+  add_gate(opts, loads);
+  auto killer = cache_killer{opts};
+  start();
+  const auto first = request(text('a', 400), 4);
+  expect_right_answer(first);
+  // The device forgets.
+  expect_right_answer(request(text('k', 400), 4));
+  expect_right_answer(request(text('q', 400), 4));
+  const auto index = got->ask(first);
+  ASSERT_TRUE(index);
+  ASSERT_TRUE(
+    becomes([](const engine_stats& now) { return now.loading == 1; }));
+  killer.kill_worker();
+  ASSERT_TRUE(got->wait_for_open(0));
+  EXPECT_EQ(got->at(*index).end, completion_end::length);
+  EXPECT_EQ(got->at(*index).text, straight(first));
+  EXPECT_EQ(killer.started(), 2u);
+  expect_right_answer(request(text('p', 60), 4));
+  const auto now = engine->fresh_stats(patience);
+  ASSERT_TRUE(now);
+  EXPECT_GT(now->held_blocks, 0u) << "the load may still write them";
+  EXPECT_TRUE(now->cache_alive);
+  loads.open();
+  EXPECT_TRUE(
+    becomes([](const engine_stats& what) { return what.held_blocks == 0; }));
+  EXPECT_EQ(expect_end().cache_troubles, 1u);
+}
+
+TEST_F(EngineTroubles, DoesNotSayThatNoCopyRunsWhenNobodyKnows) {
+  const auto wedged = copy_gate{};
+  add_gate(opts, wedged);
+  auto killer = cache_killer{opts};
+  start();
+  ASSERT_TRUE(got->ask(request(text('a', 300), 20)));
+  ASSERT_TRUE(becomes(
+    [](const engine_stats& now) { return now.cache.jobs_in_flight > 0; }));
+  // It goes when the engine ends what there is.
+  auto forever = completion_callbacks{};
+  forever.on_end = [&killer](completion_end) { killer.kill_scheduler(); };
+  ASSERT_TRUE(engine->submit(request("b", 900), std::move(forever)));
+  const auto report = engine->stop(std::chrono::milliseconds{0});
+  EXPECT_EQ(report.jobs_in_flight, std::nullopt);
 }
 
 } // namespace

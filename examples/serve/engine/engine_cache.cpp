@@ -7,9 +7,19 @@
 #include "examples/serve/engine/engine_loop.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <iterator>
 #include <utility>
 
 namespace serve {
+
+namespace {
+
+// How long the copies of a lost cache are waited for, and with them all
+// requests. Copies take milliseconds, or do not end.
+constexpr auto retirement = std::chrono::seconds{1};
+
+} // namespace
 
 // -- answers ------------------------------------------------------------------
 
@@ -55,10 +65,8 @@ void engine_loop::take_answer() {
 }
 
 void engine_loop::hear(const kvtide::call_done& what) {
-  if (what.ticket == shutdown_) {
+  if (what.ticket == shutdown_)
     shutdown_.reset();
-    jobs_left_ = what.in_flight.size();
-  }
 }
 
 void engine_loop::hear(const kvtide::call_failed& what) {
@@ -183,30 +191,53 @@ void engine_loop::hear(const kvtide::runtime_lost& what) {
   cache_broken_ = true;
 }
 
-void engine_loop::restart_cache() {
+void engine_loop::retire_cache(std::chrono::milliseconds patience) {
   cache_broken_ = false;
   ++stats_.cache_troubles;
   // Compute tells the cache when it is over, and nobody would tell it that a
   // step may begin: so the launched ones end first, the others go on without
-  // the cache once its copies have ended, which its destructor waits for.
+  // the cache once its copies have ended.
   compute_->drain();
-  cache_.reset();
-  ++cache_life_;
+  auto reserved = std::vector<kvtide::block_id>{};
+  const auto reserve = [&reserved](block_table& table) {
+    for (const auto& blocks : table)
+      std::copy_if(
+        blocks.begin(), blocks.end(), std::back_inserter(reserved),
+        [](kvtide::block_id block) { return block != kvtide::no_block; });
+    table.clear();
+  };
+  for (const auto& [id, seq] : live_)
+    if (seq->where == phase::loading)
+      reserve(seq->table);
+  for (auto& [ticket, gone] : parted_)
+    reserve(gone.table);
+  for (const auto& [request, blocks] : held_)
+    reserved.insert(reserved.end(), blocks.begin(), blocks.end());
+  const auto life = cache_life_++;
+  const auto& old
+    = retired_
+        .try_emplace(life, std::move(cache_), std::move(reserved),
+                     [this, life] { inbox_.post(retired_cache_gone{life}); })
+        .first->second;
+  if (old.wait(patience))
+    hear(retired_cache_gone{life});
+  // A copy that still runs may be a store. What it reads of a block that is
+  // written over goes to a pool that nobody will look into; what a load may
+  // write is reserved.
   for (auto& step : in_flight_)
     if (step.compute)
       launch(step, false);
   compute_->drain(); // The next cache knows nothing of these steps.
-  // No copy runs: whatever was reserved for one is free.
-  for (auto& [ticket, gone] : parted_)
-    tables_.release(gone.table);
-  for (const auto& [request, blocks] : held_)
-    tables_.release(blocks);
   parted_.clear();
   held_.clear();
   asked_.clear();
   finished_.clear();
   shutdown_.reset();
   next_step_ = 0;
+}
+
+void engine_loop::restart_cache() {
+  retire_cache(retirement);
   if (restarts_++ < opts_.cache_restarts) {
     auto started
       = cache_link::start(opts_, memory_, model_.fingerprint(), false);

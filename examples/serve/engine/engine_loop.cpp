@@ -131,6 +131,8 @@ void engine_loop::publish() {
   stats_.held_blocks = 0;
   for (const auto& [request, blocks] : held_)
     stats_.held_blocks += blocks.size();
+  for (const auto& [life, cache] : retired_)
+    stats_.held_blocks += cache.blocks().size();
   stats_.cache_alive = !cache_->off();
   board_.publish(stats_, answered_);
 }
@@ -173,6 +175,14 @@ void engine_loop::hear(const stop_request& what) {
   stop_at_ = what.deadline;
 }
 
+void engine_loop::hear(const retired_cache_gone& what) {
+  const auto found = retired_.find(what.life);
+  if (found == retired_.end())
+    return;
+  tables_.release(found->second.blocks());
+  retired_.erase(found);
+}
+
 void engine_loop::ask_stats() {
   question_ = board_.asked();
   answers_missing_ = 2;
@@ -189,29 +199,41 @@ stop_report engine_loop::end() {
   while (!live_.empty())
     end(sequence_ptr{live_.begin()->second}, completion_end::aborted);
   const auto deadline = std::max(*stop_at_, clock::now() + grace);
-  const auto over = [this] { return in_flight_.empty(); };
-  // One step plans the tails of who finished, the next one hands their stores
-  // over.
-  for (auto left = 2; left > 0 && hear_until(over, deadline); --left)
-    step(true);
-  if (hear_until(over, deadline)) {
-    const auto left = deadline - clock::now();
-    shutdown_ = cache_->calls().shutdown(
-      std::chrono::ceil<std::chrono::milliseconds>(left));
-    (void)hear_until([this] { return !shutdown_; }, deadline + grace);
+  part_from_cache(deadline);
+  if (cache_broken_ && spare_) {
+    // It cannot say any more what runs, but when nothing does.
+    retire_cache(grace);
+    cache_ = std::move(spare_);
+    answers_missing_ = 0;
   }
+  (void)hear_until([this] { return retired_.empty(); }, deadline);
   const auto question = board_.ask();
   if (answers_missing_ == 0)
     ask_stats();
   const auto answered = hear_until([&] { return answered_ >= question; },
                                    std::max(deadline, clock::now()) + grace);
   publish();
-  res.jobs_in_flight = answered ? stats_.cache.jobs_in_flight : jobs_left_;
   res.last = stats_;
-  // Compute tells the cache when it is over, so it ends first.
-  compute_->drain();
-  cache_.reset();
+  // Late copies of a book that was lost are no jobs any more.
+  const auto& cache = stats_.cache;
+  if (answered && retired_.empty()
+      && (cache.jobs_in_flight > 0 || cache.quarantined_slots == 0))
+    res.jobs_in_flight = cache.jobs_in_flight;
   return res;
+}
+
+void engine_loop::part_from_cache(clock::time_point deadline) {
+  const auto over = [this] { return in_flight_.empty(); };
+  // One step plans the tails of who finished, the next one hands their stores
+  // over.
+  for (auto left = 2; left > 0 && hear_until(over, deadline); --left)
+    step(true);
+  if (!hear_until(over, deadline))
+    return;
+  const auto left = deadline - clock::now();
+  shutdown_ = cache_->calls().shutdown(
+    std::chrono::ceil<std::chrono::milliseconds>(left));
+  (void)hear_until([this] { return !shutdown_; }, deadline + grace);
 }
 
 } // namespace serve

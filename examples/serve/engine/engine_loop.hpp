@@ -12,6 +12,7 @@
 #include "examples/serve/engine/engine_stats.hpp"
 #include "examples/serve/engine/inbox.hpp"
 #include "examples/serve/engine/planner.hpp"
+#include "examples/serve/engine/retired_cache.hpp"
 #include "examples/serve/engine/stats_board.hpp"
 #include "examples/serve/model/transformer.hpp"
 
@@ -49,7 +50,8 @@ public:
   /// Starts the cache.
   [[nodiscard]] kvtide::error start();
 
-  /// Serves until it hears `stop_request`, then ends what there is.
+  /// Serves until it hears `stop_request`, then ends what there is. Copies may
+  /// run on, which the destructor waits for.
   [[nodiscard]] stop_report run();
 
 private:
@@ -88,9 +90,12 @@ private:
   void hear(const abort_request& what);
   void hear(const stats_wanted& what);
   void hear(const stop_request& what);
+  void hear(const retired_cache_gone& what);
   void hear(const compute_done& what);
   void ask_stats();
   [[nodiscard]] stop_report end();
+  /// Ends what the cache has to do, in order.
+  void part_from_cache(clock::time_point deadline);
 
   // -- steps and requests (engine_steps.cpp) ----------------------------------
 
@@ -133,6 +138,10 @@ private:
   void take_answer();
   /// Goes on with another cache, or without one.
   void restart_cache();
+  /// Takes the cache out of use. Blocks until its copies have ended, but not
+  /// for longer than `patience`: then it is put aside, and the blocks that may
+  /// still be written with it.
+  void retire_cache(std::chrono::milliseconds patience);
   void keep_back(kvtide::request_id request,
                  const std::vector<kvtide::block_id>& blocks);
   void note_trouble(std::string sentence);
@@ -159,6 +168,8 @@ private:
   /// the way when it is needed.
   std::unique_ptr<cache_link> spare_;
   std::uint64_t cache_life_ = 0;
+  /// Caches out of use whose copies run, by their lives.
+  std::map<std::uint64_t, retired_cache> retired_;
   std::uint32_t restarts_ = 0;
   /// A cache that cannot be used any more; replaced at the end of the turn.
   bool cache_broken_ = false;
@@ -168,7 +179,6 @@ private:
   /// Blocks of nobody that a load may still write.
   std::unordered_map<kvtide::request_id, std::vector<kvtide::block_id>> held_;
   std::optional<kvtide::ticket_id> shutdown_;
-  std::uint64_t jobs_left_ = 0;
 
   /// The question to the cache that is under way, and how many of its two
   /// answers are missing.

@@ -5,6 +5,7 @@
 #include "kvtide/answers.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace serve {
@@ -72,8 +73,9 @@ struct stop_report {
   bool drained = false;
   /// Requests that were aborted because the deadline passed.
   std::uint64_t aborted_requests = 0;
-  /// Copies that were still running.
-  std::uint64_t jobs_in_flight = 0;
+  /// Copies that were still running; nothing if the cache could not say, so
+  /// that some may.
+  std::optional<std::uint64_t> jobs_in_flight;
   /// The counters at the end: what the cache still tracked, if anything.
   engine_stats last;
 };

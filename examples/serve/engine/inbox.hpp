@@ -7,6 +7,7 @@
 #include "examples/serve/engine/wake_fd.hpp"
 
 #include <chrono>
+#include <cstdint>
 #include <mutex>
 #include <utility>
 #include <variant>
@@ -32,9 +33,16 @@ struct stop_request {
   std::chrono::steady_clock::time_point deadline;
 };
 
+/// The last copy of a cache that is out of use has ended.
+struct retired_cache_gone {
+  /// Of the cache.
+  std::uint64_t life = 0;
+};
+
 /// Everything that other threads say to the engine's.
-using inbox_message = std::variant<submitted, abort_request, stats_wanted,
-                                   stop_request, compute_done>;
+using inbox_message
+  = std::variant<submitted, abort_request, stats_wanted, stop_request,
+                 retired_cache_gone, compute_done>;
 
 /// The one door into the engine's thread. What is posted by one thread comes
 /// out in its order.

@@ -60,7 +60,8 @@ struct serving_engine::impl {
     const auto failed = reason.code != ec::none;
     started.set_value(std::move(reason));
     if (!failed)
-      report = loop->run();
+      report.set_value(loop->run());
+    // Copies that never end would keep the loop: whoever stops it has heard.
   }
 
   [[nodiscard]] error fault_of(const completion_request& request) const {
@@ -99,8 +100,9 @@ struct serving_engine::impl {
   bool closed = false;
   completion_id last_id = 0;
   std::thread thread;
-  /// Written by the engine's thread at its end, read when it was joined.
-  stop_report report;
+  /// Set by the engine's thread at its end.
+  std::promise<stop_report> report;
+  const std::shared_future<stop_report> stopped{report.get_future()};
 };
 
 serving_engine::serving_engine(std::unique_ptr<impl> ptr) noexcept
@@ -110,6 +112,7 @@ serving_engine::serving_engine(std::unique_ptr<impl> ptr) noexcept
 
 serving_engine::~serving_engine() {
   stop(std::chrono::milliseconds{0});
+  impl_->thread.join();
 }
 
 kvtide::result<std::unique_ptr<serving_engine>>
@@ -196,9 +199,7 @@ stop_report serving_engine::stop(std::chrono::milliseconds deadline) {
       parts.door.post(stop_request{std::chrono::steady_clock::now() + wait});
     }
   }
-  if (parts.thread.joinable())
-    parts.thread.join();
-  auto res = parts.report;
+  auto res = parts.stopped.get();
   res.last.refused = parts.refused.load();
   return res;
 }

@@ -23,7 +23,11 @@ namespace serve {
 /// prefix cache in device memory, and behind it kvtide with its pool in host
 /// memory. Decoding is greedy, so an answer follows from its prompt alone.
 ///
-/// A failure of the cache never ends the engine: it goes on without.
+/// A failure of the cache never ends the engine: it goes on without. The limit
+/// of that is a copy that never ends. The blocks that it may write are not used
+/// again, so that requests which need them wait; `stop` returns in time and
+/// says that it runs; but the destructor waits for it, as memory would be freed
+/// under it. A process that has to end then leaves by `std::_Exit`.
 ///
 /// Thread-safety: all calls may come from any thread, also from within the
 /// callbacks of a completion, except `stop` and the destructor: those may come
@@ -42,6 +46,7 @@ public:
   serving_engine& operator=(const serving_engine&) = delete;
 
   /// Stops at once, if `stop` was not called: every completion is aborted.
+  /// Blocks until no copy runs, which is for ever behind one that never ends.
   ~serving_engine();
 
   /// Takes a request. Its callbacks may be called before this returns.
@@ -70,8 +75,9 @@ public:
   fresh_stats(std::chrono::milliseconds timeout) const;
 
   /// Takes no more requests, serves those that there are until `deadline` has
-  /// passed, aborts the rest, and stops. A second call returns the first one's
-  /// report.
+  /// passed, aborts the rest, and stops: every callback was called when this
+  /// returns. Copies may still run; then the report does not say that there is
+  /// none. A second call returns the first one's report.
   stop_report stop(std::chrono::milliseconds deadline);
 
 private:
