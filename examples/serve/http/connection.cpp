@@ -63,8 +63,6 @@ http_answer refusal(const kvtide::error& reason) {
 constexpr auto cut_off_text
   = "The server is stopping and cut this completion off; send the request "
     "again when it is back.";
-constexpr auto failed_text
-  = "The engine could not go on with this request; send it again.";
 
 } // namespace
 
@@ -361,13 +359,8 @@ void connection::on_end(std::uint64_t number, completion_end why) {
   if (complete)
     state_.metrics.completed(clock::now() - run.since);
   if (run.stream && run.tokens > 0) {
-    if (complete) {
-      send_in_stream(end_events(run.head, run.tokens));
-    } else {
-      const auto aborted = why == completion_end::aborted;
-      send_in_stream(error_event(aborted ? "shutting_down" : "engine_failed",
-                                 aborted ? cut_off_text : failed_text));
-    }
+    send_in_stream(complete ? end_events(run.head, run.tokens)
+                            : error_event("shutting_down", cut_off_text));
     if (!old_http_)
       send(last_chunk);
     finish_answer();
@@ -375,10 +368,8 @@ void connection::on_end(std::uint64_t number, completion_end why) {
     auto out = http_answer{};
     out.body = completion_json(run.head, run.text);
     answer(out);
-  } else if (why == completion_end::aborted) {
-    answer(make_error(503, "shutting_down", cut_off_text));
   } else {
-    answer(make_error(500, "engine_failed", failed_text));
+    answer(make_error(503, "shutting_down", cut_off_text));
   }
 }
 
