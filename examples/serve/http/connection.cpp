@@ -67,7 +67,8 @@ constexpr auto cut_off_text
 } // namespace
 
 connection::connection(server_state& state, asio::ip::tcp::socket socket)
-  : state_(state), socket_(std::move(socket)), timer_(state.io) {
+  : state_(state), socket_(std::move(socket)), writer_(socket_),
+    timer_(state.io) {
   // nop
 }
 
@@ -347,7 +348,7 @@ void connection::on_text(std::uint64_t number, std::string_view text) {
   }
   send_in_stream(piece_event(running_->head, text));
   // The buffer is this client's own: the engine never waits for it.
-  if (unsent() > state_.opts.max_unsent_bytes)
+  if (writer_.unsent() > state_.opts.max_unsent_bytes)
     drop_slow_reader();
 }
 
@@ -463,35 +464,25 @@ void connection::linger() {
 // -- writing ------------------------------------------------------------------
 
 void connection::send(std::string_view bytes) {
-  unsent_ += bytes;
+  writer_.add(bytes);
   write_more();
 }
 
 void connection::write_more() {
-  if (writing_ || phase_ == phase::closed)
+  if (phase_ == phase::closed)
     return;
-  if (sent_ == sending_.size()) {
-    sending_.clear();
-    sent_ = 0;
-    std::swap(sending_, unsent_);
-  }
-  if (sending_.empty())
-    return;
-  writing_ = true;
-  write_by_ = clock::now() + state_.opts.write_timeout;
-  arm();
-  socket_.async_write_some(
-    asio::buffer(sending_.data() + sent_, sending_.size() - sent_),
-    [self = shared_from_this()](const boost::system::error_code& failure,
-                                std::size_t bytes) {
-      self->on_written(failure, bytes);
-    });
+  const auto started
+    = writer_.start(state_.opts.write_timeout,
+                    [self = shared_from_this()](
+                      const boost::system::error_code& failure,
+                      std::size_t bytes) { self->on_written(failure, bytes); });
+  if (started)
+    arm();
 }
 
 void connection::on_written(const boost::system::error_code& failure,
                             std::size_t bytes) {
-  writing_ = false;
-  write_by_ = clock::time_point::max();
+  writer_.ended(bytes);
   if (phase_ == phase::closed)
     return;
   if (failure) {
@@ -502,9 +493,8 @@ void connection::on_written(const boost::system::error_code& failure,
     close();
     return;
   }
-  sent_ += bytes;
   write_more();
-  if (writing_ || phase_ != phase::answering)
+  if (writer_.busy() || phase_ != phase::answering)
     return;
   if (close_after_) {
     linger();
@@ -515,14 +505,10 @@ void connection::on_written(const boost::system::error_code& failure,
   read_more();
 }
 
-std::size_t connection::unsent() const noexcept {
-  return sending_.size() - sent_ + unsent_.size();
-}
-
 // -- deadlines ----------------------------------------------------------------
 
 void connection::arm() {
-  const auto next = std::min(read_by_, write_by_);
+  const auto next = std::min(read_by_, writer_.deadline());
   // One that rings too early looks again: cheaper than setting it at each
   // write.
   if (next >= armed_for_ || phase_ == phase::closed)
@@ -541,7 +527,7 @@ void connection::on_deadline() {
   if (phase_ == phase::closed)
     return;
   const auto now = clock::now();
-  if (now >= write_by_) {
+  if (now >= writer_.deadline()) {
     drop_slow_reader();
   } else if (now >= read_by_) {
     if (phase_ != phase::reading || !parser_) {
