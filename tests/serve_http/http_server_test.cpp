@@ -142,23 +142,6 @@ TEST_F(HttpServer, PassesOnWhyTheEngineRefuses) {
   EXPECT_EQ(metric("serve_open_completions"), 0);
 }
 
-TEST_F(HttpServer, SaysThatACompletionFailed) {
-  start();
-  auto whole = raw_client{port()};
-  whole.send(post(R"({"prompt": "a"})"));
-  engine.end(engine.wait_for_submits(1), completion_end::failed);
-  EXPECT_EQ(whole.receive().status, 500);
-  auto stream = raw_client{port()};
-  stream.send(post(R"({"prompt": "a", "stream": true})"));
-  const auto id = engine.wait_for_submits(2);
-  engine.say(id, "x");
-  engine.end(id, completion_end::failed);
-  const auto answer = stream.receive();
-  EXPECT_EQ(answer.status, 200) << "it had begun";
-  EXPECT_NE(answer.body.find("engine_failed"), std::string::npos);
-  EXPECT_EQ(answer.body.find("[DONE]"), std::string::npos);
-}
-
 TEST_F(HttpServer, TakesChunkedBodiesAndBodiesInPieces) {
   start();
   auto client = raw_client{port()};

@@ -55,6 +55,7 @@ TEST(ServeOptions, AreRefusedWithWhatIsWrong) {
                                              {"--model", "large"},
                                              {"--device-blocks", "-1"},
                                              {"--device-blocks", "0"},
+                                             {"--device-blocks", "1"},
                                              {"--drain", "nan"},
                                              {"--drain", "-1"},
                                              {"--host-pool", "MiB"},

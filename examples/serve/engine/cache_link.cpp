@@ -2,9 +2,10 @@
 
 #include "examples/serve/engine/cache_link.hpp"
 
+#include "kvtide/blocking.hpp"
+
 #include <chrono>
 #include <utility>
-#include <variant>
 
 namespace serve {
 
@@ -43,30 +44,13 @@ cache_link::start(const engine_options& opts, device_memory& memory,
   auto res = std::unique_ptr<cache_link>{
     new cache_link{std::move(started).value(), off}};
   const auto described = memory.describe(fingerprint);
-  if (auto refused = res->register_memory(described);
-      refused.code != kvtide::ec::none)
-    return refused;
+  const auto registered
+    = kvtide::blocking_rank{res->side()}.register_kv(described, patience);
+  if (!registered)
+    return registered.failure();
   if (opts.on_cache && !off)
     opts.on_cache(res->calls(), described);
   return res;
-}
-
-kvtide::error cache_link::register_memory(const kvtide::kv_memory& memory) {
-  side().register_kv(memory);
-  const auto deadline = std::chrono::steady_clock::now() + patience;
-  for (;;) {
-    for (const auto& event : side().poll()) {
-      if (const auto* answer = std::get_if<kvtide::kv_registered>(&event))
-        return answer->reason;
-      if (const auto* failed = std::get_if<kvtide::rank_failed>(&event))
-        return failed->reason;
-    }
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-      deadline - std::chrono::steady_clock::now());
-    if (left.count() <= 0 || !side().wait(left))
-      return {kvtide::ec::timeout,
-              "the cache did not take the device's memory in time"};
-  }
 }
 
 } // namespace serve

@@ -42,8 +42,6 @@ private:
     // nop
   }
 
-  [[nodiscard]] kvtide::error register_memory(const kvtide::kv_memory& memory);
-
   kvtide::runtime runtime_;
   bool off_;
 };

@@ -33,8 +33,6 @@ enum class completion_end : std::uint8_t {
   length,
   /// By `abort`, or because the engine stopped.
   aborted,
-  /// The engine could not go on with this request.
-  failed,
 };
 
 /// Who hears of a completion. Both may be empty. They are called on the

@@ -27,8 +27,7 @@ struct engine_options {
   /// Longest request, prompt and answer together, in tokens.
   std::int32_t max_tokens = 2'048;
 
-  /// Blocks of device memory, shared by all groups; at least enough for one
-  /// request of a single token.
+  /// Blocks of device memory, shared by all groups; at least 2.
   std::uint32_t device_blocks = 512;
 
   /// Tokens per block, at least 1.

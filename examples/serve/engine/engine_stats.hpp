@@ -31,7 +31,6 @@ struct engine_stats {
   std::uint64_t submitted = 0;
   std::uint64_t refused = 0;
   std::uint64_t completed = 0;
-  std::uint64_t failed = 0;
   std::uint64_t aborted = 0;
   /// The same by what the request was doing: waiting for its first admission,
   /// for the answer to a lookup, for a load, for a step, for its next admission

@@ -23,11 +23,12 @@ namespace serve {
 /// prefix cache in device memory, and behind it kvtide with its pool in host
 /// memory. Decoding is greedy, so an answer follows from its prompt alone.
 ///
-/// A failure of the cache never ends the engine: it goes on without. The limit
-/// of that is a copy that never ends. The blocks that it may write are not used
-/// again, so that requests which need them wait; `stop` returns in time and
-/// says that it runs; but the destructor waits for it, as memory would be freed
-/// under it. A process that has to end then leaves by `std::_Exit`.
+/// A failure of the cache never ends the engine: it goes on without, after at
+/// most a second that copies of the lost cache may take to end. The limit is a
+/// copy that never ends. The blocks that it may write are not used again, so
+/// that requests which need them wait; `stop` returns in time and says that it
+/// runs; but the destructor waits for it, as memory would be freed under it. A
+/// process that has to end then leaves by `std::_Exit`.
 ///
 /// Thread-safety: all calls may come from any thread, also from within the
 /// callbacks of a completion, except `stop` and the destructor: those may come

@@ -63,13 +63,12 @@ http_answer refusal(const kvtide::error& reason) {
 constexpr auto cut_off_text
   = "The server is stopping and cut this completion off; send the request "
     "again when it is back.";
-constexpr auto failed_text
-  = "The engine could not go on with this request; send it again.";
 
 } // namespace
 
 connection::connection(server_state& state, asio::ip::tcp::socket socket)
-  : state_(state), socket_(std::move(socket)), timer_(state.io) {
+  : state_(state), socket_(std::move(socket)), writer_(socket_),
+    timer_(state.io) {
   // nop
 }
 
@@ -349,7 +348,7 @@ void connection::on_text(std::uint64_t number, std::string_view text) {
   }
   send_in_stream(piece_event(running_->head, text));
   // The buffer is this client's own: the engine never waits for it.
-  if (unsent() > state_.opts.max_unsent_bytes)
+  if (writer_.unsent() > state_.opts.max_unsent_bytes)
     drop_slow_reader();
 }
 
@@ -361,13 +360,8 @@ void connection::on_end(std::uint64_t number, completion_end why) {
   if (complete)
     state_.metrics.completed(clock::now() - run.since);
   if (run.stream && run.tokens > 0) {
-    if (complete) {
-      send_in_stream(end_events(run.head, run.tokens));
-    } else {
-      const auto aborted = why == completion_end::aborted;
-      send_in_stream(error_event(aborted ? "shutting_down" : "engine_failed",
-                                 aborted ? cut_off_text : failed_text));
-    }
+    send_in_stream(complete ? end_events(run.head, run.tokens)
+                            : error_event("shutting_down", cut_off_text));
     if (!old_http_)
       send(last_chunk);
     finish_answer();
@@ -375,10 +369,8 @@ void connection::on_end(std::uint64_t number, completion_end why) {
     auto out = http_answer{};
     out.body = completion_json(run.head, run.text);
     answer(out);
-  } else if (why == completion_end::aborted) {
-    answer(make_error(503, "shutting_down", cut_off_text));
   } else {
-    answer(make_error(500, "engine_failed", failed_text));
+    answer(make_error(503, "shutting_down", cut_off_text));
   }
 }
 
@@ -472,35 +464,25 @@ void connection::linger() {
 // -- writing ------------------------------------------------------------------
 
 void connection::send(std::string_view bytes) {
-  unsent_ += bytes;
+  writer_.add(bytes);
   write_more();
 }
 
 void connection::write_more() {
-  if (writing_ || phase_ == phase::closed)
+  if (phase_ == phase::closed)
     return;
-  if (sent_ == sending_.size()) {
-    sending_.clear();
-    sent_ = 0;
-    std::swap(sending_, unsent_);
-  }
-  if (sending_.empty())
-    return;
-  writing_ = true;
-  write_by_ = clock::now() + state_.opts.write_timeout;
-  arm();
-  socket_.async_write_some(
-    asio::buffer(sending_.data() + sent_, sending_.size() - sent_),
-    [self = shared_from_this()](const boost::system::error_code& failure,
-                                std::size_t bytes) {
-      self->on_written(failure, bytes);
-    });
+  const auto started
+    = writer_.start(state_.opts.write_timeout,
+                    [self = shared_from_this()](
+                      const boost::system::error_code& failure,
+                      std::size_t bytes) { self->on_written(failure, bytes); });
+  if (started)
+    arm();
 }
 
 void connection::on_written(const boost::system::error_code& failure,
                             std::size_t bytes) {
-  writing_ = false;
-  write_by_ = clock::time_point::max();
+  writer_.ended(bytes);
   if (phase_ == phase::closed)
     return;
   if (failure) {
@@ -511,9 +493,8 @@ void connection::on_written(const boost::system::error_code& failure,
     close();
     return;
   }
-  sent_ += bytes;
   write_more();
-  if (writing_ || phase_ != phase::answering)
+  if (writer_.busy() || phase_ != phase::answering)
     return;
   if (close_after_) {
     linger();
@@ -524,14 +505,10 @@ void connection::on_written(const boost::system::error_code& failure,
   read_more();
 }
 
-std::size_t connection::unsent() const noexcept {
-  return sending_.size() - sent_ + unsent_.size();
-}
-
 // -- deadlines ----------------------------------------------------------------
 
 void connection::arm() {
-  const auto next = std::min(read_by_, write_by_);
+  const auto next = std::min(read_by_, writer_.deadline());
   // One that rings too early looks again: cheaper than setting it at each
   // write.
   if (next >= armed_for_ || phase_ == phase::closed)
@@ -550,7 +527,7 @@ void connection::on_deadline() {
   if (phase_ == phase::closed)
     return;
   const auto now = clock::now();
-  if (now >= write_by_) {
+  if (now >= writer_.deadline()) {
     drop_slow_reader();
   } else if (now >= read_by_) {
     if (phase_ != phase::reading || !parser_) {

@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include "examples/serve/http/answer_writer.hpp"
 #include "examples/serve/http/completion_answer.hpp"
 #include "examples/serve/http/http_answer.hpp"
 #include "examples/serve/http/route.hpp"
@@ -106,7 +107,6 @@ private:
   void send(std::string_view bytes);
   void write_more();
   void on_written(const boost::system::error_code& failure, std::size_t bytes);
-  [[nodiscard]] std::size_t unsent() const noexcept;
 
   // -- deadlines --------------------------------------------------------------
 
@@ -137,15 +137,10 @@ private:
   bool head_only_ = false;
   bool close_after_ = false;
 
-  /// On its way, from `sent_` on; and what comes behind it.
-  std::string sending_;
-  std::size_t sent_ = 0;
-  std::string unsent_;
-  bool writing_ = false;
+  answer_writer writer_;
 
   /// `clock::time_point::max()` means none.
   clock::time_point read_by_ = clock::time_point::max();
-  clock::time_point write_by_ = clock::time_point::max();
   clock::time_point armed_for_ = clock::time_point::max();
   boost::asio::steady_timer timer_;
 };

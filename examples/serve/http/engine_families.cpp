@@ -102,7 +102,6 @@ void add_engine(const engine_stats& of, families& to) {
          by({{"submitted", of.submitted},
              {"refused", of.refused},
              {"completed", of.completed},
-             {"failed", of.failed},
              {"aborted", of.aborted}}));
   to.add(MetricType::Counter, "serve_aborts_total",
          "Aborted completions, by what the request was doing.", "state",

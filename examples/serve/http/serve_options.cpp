@@ -137,7 +137,7 @@ void add_engine_options(CLI::App& app, engine_options& to,
              std::numeric_limits<std::uint64_t>::max(), "Of the weights");
   add_number(app, "--max-tokens", to.max_tokens, 2, most,
              "Longest request, prompt and answer, in tokens");
-  add_number(app, "--device-blocks", to.device_blocks, 1u, 10'000'000u,
+  add_number(app, "--device-blocks", to.device_blocks, 2u, 10'000'000u,
              "Blocks of device memory");
   add_number(app, "--tokens-per-block", to.tokens_per_block, 1, 1'024,
              "Tokens per block");
