@@ -5,6 +5,7 @@
 /// and where scheduler policy, threads and detached actors are chosen.
 
 #include "actors/runtime_impl.hpp"
+#include "actors/thread_room.hpp"
 #include "core/call_faults.hpp"
 #include "core/rules.hpp"
 #include "gpu/cuda/devices.hpp"
@@ -73,6 +74,15 @@ error check_device(const options& opts) {
     return {};
   const auto there = gpu::count_devices();
   return there ? error{} : there.failure();
+}
+
+/// Those of the actors, of CAF's clock, and, with real time, one per device.
+error check_threads(const options& opts) {
+  if (opts.host_bytes == 0)
+    return {};
+  const auto devices
+    = opts.device == device_kind::host_virtual ? 0 : opts.ranks;
+  return check_thread_room(opts.actor_threads + 1 + devices);
 }
 
 /// A span of time that a call may name.
@@ -256,6 +266,8 @@ result<runtime> runtime::start(const options& opts) {
   if (auto refused = check_memory(opts); refused.code != ec::none)
     return refused;
   if (auto refused = check_device(opts); refused.code != ec::none)
+    return refused;
+  if (auto refused = check_threads(opts); refused.code != ec::none)
     return refused;
   auto ready = std::vector<ready_fd>{};
   for (std::uint32_t i = 0; i <= opts.ranks; ++i) {

@@ -36,6 +36,12 @@ struct runtime_access;
 /// returns nothing, `restart_rank` the error), and is counted in
 /// `stats::order_errors`. Nothing guards the destructor and moves.
 ///
+/// Wrong calls have no effect. Those with an answer, and `add`, `extend`,
+/// `decline`, `allocate` with external tokens and `truncate`, say so with
+/// `call_failed`; what is wrong in other calls, or in some rows of a list, is
+/// left out, logged once per kind and counted in `stats::order_errors` (R10): a
+/// finish that comes twice is no reason to end anything.
+///
 /// Blocking: only `start`, `wait` and the destructor block. Exceptions: none
 /// cross this interface.
 class runtime {
@@ -43,8 +49,9 @@ public:
   /// Validates `opts` and starts the actors. Blocks for milliseconds; with
   /// `device_kind::cuda` for as long as the driver needs to start.
   /// @returns `ec::invalid_options`, `ec::out_of_memory` if the host pool is
-  ///          larger than the machine's memory, or `ec::unsupported` if
-  ///          `device_kind::cuda` finds no GPU or this build has no CUDA.
+  ///          larger than the machine's memory or the system refuses threads,
+  ///          or `ec::unsupported` if `device_kind::cuda` finds no GPU or this
+  ///          build has no CUDA.
   static result<runtime> start(const options& opts);
 
   runtime(runtime&&) noexcept;
@@ -89,8 +96,8 @@ public:
   ticket_id get_stats();
   /// Answered by `explain_answer`: what a lookup of a tracked request that has
   /// not finished would find now, and why no more. Changes nothing: it is no
-  /// access (R12), counts as no use, and holds nothing. Costs two lookups, and a
-  /// look at each chunk of the request.
+  /// access (R12), counts as no use, and holds nothing. Costs two lookups, and
+  /// a look at each chunk of the request.
   ticket_id explain(request_id request);
 
   /// The engine is about to give its GPU memory back. From this call on, until
@@ -129,7 +136,8 @@ public:
 
   /// Answered by `call_done` when no job is in flight, or at the deadline with
   /// the jobs that still are: what they would have stored is lost, and a load
-  /// among them has no outcome yet. Comes in time whatever the devices do.
+  /// among them has no outcome yet. Comes in time whatever the devices do, with
+  /// `device_kind::host_virtual` in simulated time.
   /// Requests that are tracked may go on meanwhile; further `add` and
   /// `shutdown` calls fail with `ec::shutting_down`.
   ticket_id shutdown(std::chrono::milliseconds deadline);
