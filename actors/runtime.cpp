@@ -397,6 +397,10 @@ error runtime::restart_rank(rank_id id) {
                                     + " does not exist; there are "
                                     + std::to_string(impl_->ranks.size())};
   auto& seat = *impl_->ranks[id]->impl_;
+  // The rank's own thread reads what is changed here.
+  const auto inside_rank = seat.caller->enter();
+  if (!inside_rank)
+    return core::second_thread("rank");
   if (!impl_->serves())
     return core::no_scheduler();
   if (seat.is_taken())

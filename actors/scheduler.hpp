@@ -182,6 +182,8 @@ struct scheduler_state {
   void start(msg::sleep& x);
   void start(fall_asleep& x);
   void start(msg::wake& x);
+  /// Answers `sleep` if it is time.
+  void maybe_slept();
   void answer_sleep();
   /// Nothing is in flight, and nothing waits to be planned.
   [[nodiscard]] bool has_no_jobs() const;

@@ -41,7 +41,7 @@ void scheduler_state::start(fall_asleep& x) {
     items.push_back(idle_plan{});
   push_front(std::move(items));
   arm_timer();
-  maybe_stopped();
+  maybe_slept();
 }
 
 void scheduler_state::start(msg::wake& x) {
@@ -54,6 +54,11 @@ void scheduler_state::start(msg::wake& x) {
     answer_sleep();
   asleep = false;
   answer(call_done{x.ticket, {}});
+}
+
+void scheduler_state::maybe_slept() {
+  if (sleeping && (has_no_jobs() || clock_now() >= sleeping->deadline))
+    answer_sleep();
 }
 
 void scheduler_state::answer_sleep() {

@@ -618,6 +618,10 @@ void scheduler_state::end_step(step_phase& step) {
     leftover_flush.clear();
     answer(std::move(plan));
   }
+  if (sleeping) { // Is answered before the next item begins (S1).
+    phase = std::monostate{};
+    maybe_slept();
+  }
   done();
   maybe_stopped();
 }

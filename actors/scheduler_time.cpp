@@ -110,12 +110,8 @@ bool scheduler_state::is_orphaned(job_id id, rank_id rank) const {
 }
 
 void scheduler_state::maybe_stopped() {
-  if (!stopping && !sleeping)
-    return;
-  const auto idle = has_no_jobs();
-  if (sleeping && (idle || clock_now() >= sleeping->deadline))
-    answer_sleep();
-  if (!stopping || (!idle && clock_now() < stopping->deadline))
+  maybe_slept();
+  if (!stopping || (!has_no_jobs() && clock_now() < stopping->deadline))
     return;
   auto out = call_done{stopping->ticket, {}};
   for (const auto& [id, entry] : jobs.all())

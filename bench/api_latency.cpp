@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// How long does each call of the C++ API keep the engine's thread?
+// How long do the calls that an engine in service makes keep its thread?
 //
 //   bench-api --steps 5000 --json api.json
 //   bench-api --check        ends with 1 if a call takes over 50 us at p99
@@ -52,12 +52,17 @@ constexpr const char* names[] = {
   "finish",
   "get_stats",
   "explain",
+  "take_events",
   "reset",
   "sleep",
   "wake",
+  "shutdown",
   "poll",
   "rank: begin_step",
+  "rank: make_event",
   "rank: end_step",
+  "rank: complete_event",
+  "rank: get_stats",
   "rank: poll",
   freed,
 };

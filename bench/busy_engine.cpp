@@ -38,6 +38,7 @@ options make_options(const busy_config& config) {
   out.blocks_per_chunk = 1;
   out.host_bytes = pool_slots * config.block_bytes;
   out.actor_threads = config.actor_threads;
+  out.cache_events = true;
   return out;
 }
 
@@ -89,6 +90,8 @@ void busy_engine::turn() {
     roll_back(places_[next_roll_back_++ % places_.size()]);
   clock_.time("get_stats", [&] { return runtime_.get_stats(); });
   clock_.time("explain", [&] { return runtime_.explain(last_request_); });
+  clock_.time("take_events", [&] { return runtime_.take_events(); });
+  clock_.time("rank: get_stats", [&] { side().get_stats(); });
   if (last_step_ % config_.reset_every == config_.reset_every - 1)
     last_loss_ = clock_.time("reset", [&] { return runtime_.reset(); });
   if (config_.nap_every > 0 && last_step_ % config_.nap_every == 0)
@@ -117,7 +120,11 @@ stats busy_engine::finish() {
     if (where.at != stage::away)
       end(where);
   run_step();
-  await_done(runtime_.shutdown(patience));
+  clock_.begin();
+  const auto stopped
+    = clock_.time("shutdown", [&] { return runtime_.shutdown(patience); });
+  clock_.end();
+  await_done(stopped);
   side().unregister_kv();
   while (registered_)
     listen();
@@ -243,7 +250,20 @@ void busy_engine::run_step() {
   clock_.time("rank: begin_step", [&] { side().begin_step(last_step_); });
   while (ready_ < last_step_ || planned_ + 1 < last_step_)
     listen();
-  clock_.time("rank: end_step", [&] { side().end_step(last_step_, {}); });
+  end_compute();
+}
+
+/// Compute of the step is a moment that somebody else announces.
+void busy_engine::end_compute() {
+  auto made
+    = clock_.time("rank: make_event", [&] { return side().make_event(); });
+  if (!made)
+    die(made.failure().text);
+  const auto event = std::move(made).value();
+  auto events = compute_events{event};
+  clock_.time("rank: end_step",
+              [&] { side().end_step(last_step_, std::move(events)); });
+  clock_.time("rank: complete_event", [&] { side().complete_event(event); });
 }
 
 // -- what comes back ----------------------------------------------------------

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// An engine that uses every call of the interface and gives the runtime no
-/// rest: while it makes the calls of one step, the actors still work at the
-/// step before, and copies run.
+/// An engine that gives the runtime no rest: while it makes the calls of one
+/// step, the actors still work at the step before, and copies run. It uses
+/// every call that an engine in service makes; bench/README.md names the
+/// others.
 
 #pragma once
 
@@ -46,7 +47,7 @@ public:
   /// One turn: requests come and end, and a step with its rows is planned.
   void turn();
 
-  /// Lets everything end.
+  /// Lets everything end. Of its calls only `shutdown` is timed.
   /// @returns counters of the whole run
   stats finish();
 
@@ -81,6 +82,7 @@ private:
   void tell_outputs();
   void run_step();
   void nap();
+  void end_compute();
   void await_done(ticket_id ticket);
   void listen();
 

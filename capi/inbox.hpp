@@ -17,6 +17,7 @@
 #include <iterator>
 #include <memory>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace kvtide::capi {
@@ -29,6 +30,17 @@ inline std::vector<engine_event>& events_in(kvtide_batch& batch,
 inline std::vector<rank_event>& events_in(kvtide_batch& batch,
                                           const rank_event*) {
   return batch.of_rank;
+}
+
+/// Why no answer comes any more; null if this event does not say so.
+inline const error* loss_in(const engine_event& event) {
+  const auto* lost = std::get_if<runtime_lost>(&event);
+  return lost == nullptr ? nullptr : &lost->reason;
+}
+
+/// A rank that has died can be started again.
+inline const error* loss_in(const rank_event&) {
+  return nullptr;
 }
 
 /// Keeps what has arrived and nobody has taken: events that arrived while one
@@ -62,11 +74,12 @@ public:
   }
 
   /// Waits for one event and takes it alone; the others stay.
+  /// Refuses with the reason if some event, also one that was taken long ago,
+  /// has said that none comes any more.
   /// @param is_it tells of each event, once, whether it is the one
-  /// @param give_up throws if the events before mean that it does not come
   /// @returns null if it has not come when `timeout` has passed
-  template <class F, class G>
-  kvtide_batch* await(std::chrono::milliseconds timeout, F is_it, G give_up) {
+  template <class F>
+  kvtide_batch* await(std::chrono::milliseconds timeout, F is_it) {
     using clock = std::chrono::steady_clock;
     using std::chrono::milliseconds;
     const auto here = entry{busy_};
@@ -78,7 +91,7 @@ public:
       for (; seen < aside_.size(); ++seen)
         if (is_it(std::as_const(aside_[seen])))
           return take(seen);
-      give_up();
+      check(lost_);
       const auto left
         = std::chrono::ceil<milliseconds>(deadline - clock::now());
       if (left.count() <= 0 || !side_.wait(left))
@@ -111,15 +124,17 @@ private:
   void take_in() {
     if (news_.empty())
       news_ = side_.poll();
+    has_aside_ = !aside_.empty() || !news_.empty(); // Whatever throws below.
+    for (const auto& event : news_)
+      if (const auto* reason = loss_in(event))
+        lost_ = *reason;
     if (aside_.empty()) {
       aside_.swap(news_);
     } else if (!news_.empty()) {
-      has_aside_ = true; // Also if there is no memory for the next line.
       aside_.reserve(aside_.size() + news_.size());
       std::move(news_.begin(), news_.end(), std::back_inserter(aside_));
       news_.clear();
     }
-    has_aside_ = !aside_.empty();
   }
 
   kvtide_batch* take(std::size_t at) {
@@ -141,6 +156,8 @@ private:
   /// In the order of their arrival, those of `news_` last.
   std::vector<Event> aside_;
   std::vector<Event> news_;
+  /// Set once the other side is lost, for ever.
+  error lost_;
   std::atomic<bool> has_aside_ = false;
   std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
 };

@@ -135,8 +135,8 @@ kvtide_status kvtide_rank_await(kvtide_rank* rank, int32_t kind,
       return kind_of(one) == kind
           || std::holds_alternative<kvtide::rank_failed>(one);
     };
-    auto made = batch_ptr{
-      events.await(std::chrono::milliseconds{timeout_ms}, is_it, [] {})};
+    auto made
+      = batch_ptr{events.await(std::chrono::milliseconds{timeout_ms}, is_it)};
     if (made == nullptr)
       time_out(timeout_ms);
     if (kind != KVTIDE_EVENT_RANK_FAILED)

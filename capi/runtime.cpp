@@ -43,14 +43,11 @@ kvtide_status kvtide_await(kvtide_runtime* runtime, uint64_t ticket,
     auto& out = not_null(answer, "answer");
     if (ticket == 0)
       refuse("ticket is 0; pass the one that a call gave");
-    auto lost = kvtide::error{};
-    const auto is_it = [&](const kvtide::engine_event& event) {
-      if (const auto* gone = std::get_if<kvtide::runtime_lost>(&event))
-        lost = gone->reason;
+    const auto is_it = [ticket](const kvtide::engine_event& event) {
       return ticket_of(event) == ticket;
     };
-    auto made = batch_ptr{events.await(std::chrono::milliseconds{timeout_ms},
-                                       is_it, [&] { check(lost); })};
+    auto made
+      = batch_ptr{events.await(std::chrono::milliseconds{timeout_ms}, is_it)};
     if (made == nullptr)
       time_out(timeout_ms);
     check_failure(*made);

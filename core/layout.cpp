@@ -41,6 +41,30 @@ std::string group_fault(const options& opts, const group_options& group) {
   return {};
 }
 
+template <class Enum>
+bool beyond(Enum value, Enum last) {
+  return static_cast<int>(value) > static_cast<int>(last);
+}
+
+/// Numbers that came from elsewhere and name nothing.
+/// @returns an empty string if all is well
+std::string choice_fault(const options& opts) {
+  const auto unknown = [](const char* name) {
+    return std::string{name} + " has a value that does not exist.";
+  };
+  if (beyond(opts.rules, rule_set::safe))
+    return unknown("rules");
+  if (beyond(opts.policy, eviction_policy::arc))
+    return unknown("policy");
+  if (beyond(opts.delivery, plan_delivery::by_engine))
+    return unknown("delivery");
+  if (beyond(opts.device, device_kind::cuda))
+    return unknown("device");
+  if (beyond(opts.order_checks, order_checks::fatal))
+    return unknown("order_checks");
+  return {};
+}
+
 /// @returns an empty string if all is well
 std::string number_fault(const options& opts) {
   if (opts.groups.empty())
@@ -59,8 +83,9 @@ std::string number_fault(const options& opts) {
     return "promise_steps is 0; it must be at least 1.";
   if (opts.max_store_jobs < 1)
     return "max_store_jobs is 0; it must be at least 1.";
-  if (opts.actor_threads < 1)
-    return "actor_threads is 0; it must be at least 1.";
+  if (opts.actor_threads < 1 || opts.actor_threads > 256)
+    return "actor_threads is " + std::to_string(opts.actor_threads)
+         + "; it must be 1 to 256.";
   if (opts.job_deadline.count() < 1 || opts.job_deadline > longest_wait)
     return "job_deadline is " + std::to_string(opts.job_deadline.count())
          + " ms; it must be at least 1 ms and at most a year.";
@@ -125,8 +150,9 @@ void set_search_order(layout& shape) {
 } // namespace
 
 result<layout> make_layout(const options& opts) {
-  if (auto fault = number_fault(opts); !fault.empty())
-    return invalid(std::move(fault));
+  for (auto* fault_in : {choice_fault, number_fault})
+    if (auto fault = fault_in(opts); !fault.empty())
+      return invalid(std::move(fault));
   auto out = layout{};
   out.blocks_per_chunk = static_cast<std::size_t>(opts.blocks_per_chunk);
   out.hash_tokens = opts.tokens_per_hash;

@@ -13,7 +13,9 @@
 #include "kvtide/prefix_hasher.hpp"
 #include "kvtide/runtime.hpp"
 
-#include <algorithm>
+#include "examples/epoll_blocks.hpp"
+#include "examples/epoll_model.hpp"
+
 #include <chrono>
 #include <csignal>
 #include <cstddef>
@@ -33,17 +35,14 @@
 
 namespace {
 
+using namespace epoll_loop;
 using namespace std::chrono_literals;
 using kvtide::block_id;
 using kvtide::request_id;
 using kvtide::token_count;
-using tokens_t = std::vector<std::int32_t>;
 
 constexpr token_count block_tokens = 16;
 constexpr std::int32_t blocks_per_chunk = 2;
-constexpr std::size_t prefix_tokens = 64; // Shared by a third of the requests.
-constexpr std::size_t prompt_tokens = 88;
-constexpr std::size_t all_tokens = 96; // The rest is generated.
 constexpr std::size_t blocks_per_request = all_tokens / block_tokens;
 constexpr std::size_t blocks = 1 + 5 * blocks_per_request; // 0 is a hole.
 constexpr auto arrivals_every = 2ms;
@@ -58,49 +57,6 @@ int checked(int fd, const char* what) {
   if (fd < 0)
     die(std::string{what} + " failed");
   return fd;
-}
-
-// -- the model ----------------------------------------------------------------
-
-/// The "KV" of a token is one number that depends on the numbers of all tokens
-/// before it, so that one wrong byte changes what is generated.
-using kv_t = std::uint64_t;
-
-kv_t attend(kv_t sum, kv_t before) {
-  return (sum ^ before) * 0x9e37'79b9'7f4a'7c15u;
-}
-
-kv_t kv_of(kv_t sum, std::int32_t token) {
-  return attend(sum, static_cast<kv_t>(token)) >> 3;
-}
-
-std::int32_t next_token(kv_t last) {
-  return static_cast<std::int32_t>(last % 50'000);
-}
-
-/// What a request must generate, computed without any block.
-tokens_t generated_from(tokens_t tokens) {
-  auto kv = std::vector<kv_t>{};
-  while (tokens.size() < all_tokens) {
-    for (auto i = kv.size(); i < tokens.size(); ++i) {
-      auto sum = kv_t{0};
-      for (auto before : kv)
-        sum = attend(sum, before);
-      kv.push_back(kv_of(sum, tokens[i]));
-    }
-    tokens.push_back(next_token(kv.back()));
-  }
-  return tokens;
-}
-
-/// Requests with the same rest of three begin with the same prefix.
-tokens_t prompt_of(request_id id) {
-  auto out = tokens_t{};
-  for (std::size_t i = 0; i < prompt_tokens; ++i) {
-    const auto who = i < prefix_tokens ? id % 3 : id + 100;
-    out.push_back(static_cast<std::int32_t>(who * 1'000 + i));
-  }
-  return out;
 }
 
 // -- the engine ---------------------------------------------------------------
@@ -120,8 +76,6 @@ class engine {
 public:
   explicit engine(std::uint64_t requests)
     : to_come_(requests), kv_(blocks * block_tokens), runtime_(start()) {
-    for (auto id = static_cast<block_id>(blocks - 1); id > 0; --id)
-      free_.push_back(id);
     auto memory = kvtide::kv_memory{};
     constexpr auto block_bytes = block_tokens * sizeof(kv_t);
     memory.tensors
@@ -162,7 +116,7 @@ public:
     std::printf("%zu requests served, %zu aborted, %zu wrong; %lld tokens came "
                 "from the host pool\n",
                 served_, aborted_, wrong_, static_cast<long long>(loaded_));
-    return wrong_ == 0 && free_.size() == blocks - 1 ? 0 : 1;
+    return wrong_ == 0 && book_.free() == blocks - 1 ? 0 : 1;
   }
 
 private:
@@ -256,7 +210,7 @@ private:
     runtime_.finish({at->first, why,
                      static_cast<token_count>(one.tokens.size()),
                      one.computed});
-    ending_[at->first] = one.blocks;
+    book_.end(at->first, one.blocks);
     aborted_ += why != kvtide::finish_reason::length;
     requests_.erase(at);
   }
@@ -315,11 +269,7 @@ private:
 
   /// Gives a request all its blocks at once, so that it never waits for one.
   bool admit(request& one) {
-    while (one.blocks.size() < blocks_per_request && !free_.empty()) {
-      one.blocks.push_back(free_.back());
-      free_.pop_back();
-    }
-    if (one.blocks.size() < blocks_per_request)
+    if (!book_.fill(one.blocks, blocks_per_request))
       return false;
     one.at = stage::asked;
     return true;
@@ -374,32 +324,23 @@ private:
 
   void on(const kvtide::load_failed& x) {
     const auto at = requests_.find(x.request);
-    if (at == requests_.end())
+    const auto ended = at == requests_.end();
+    const auto goes_on = !x.use_new_blocks
+                      || book_.lose(x, ended ? nullptr : &at->second.blocks);
+    if (ended)
       return;
-    auto& one = at->second;
-    one.at = stage::running;
-    one.computed = x.first_bad_token;
-    if (!x.use_new_blocks)
-      return;
-    // A late copy may still write these; `blocks_released` gives them back.
-    if (free_.size() < x.blocks.size())
-      return end(at, kvtide::finish_reason::error);
-    for (auto& block : one.blocks)
-      if (std::count(x.blocks.begin(), x.blocks.end(), block) > 0) {
-        block = free_.back();
-        free_.pop_back();
-      }
+    at->second.at = stage::running;
+    at->second.computed = x.first_bad_token;
+    if (!goes_on)
+      end(at, kvtide::finish_reason::error);
   }
 
   void on(const kvtide::finish_answer& x) {
-    const auto gone = ending_.extract(x.request);
-    for (auto block : gone.mapped())
-      if (std::count(x.held.begin(), x.held.end(), block) == 0)
-        free_.push_back(block);
+    book_.answered(x);
   }
 
   void on(const kvtide::blocks_released& x) {
-    free_.insert(free_.end(), x.blocks.begin(), x.blocks.end());
+    book_.released(x);
   }
 
   /// Answers `shutdown`: the only call here that it can be.
@@ -456,10 +397,8 @@ private:
   std::uint64_t to_come_;
   std::vector<kv_t> kv_;
   kvtide::runtime runtime_;
-  std::vector<block_id> free_;
+  block_book book_{blocks - 1};
   std::map<request_id, request> requests_;
-  /// Blocks of requests whose `finish` has no answer yet.
-  std::map<request_id, std::vector<block_id>> ending_;
   request_id last_request_ = 0;
   kvtide::step_id last_step_ = 0;
   bool registered_ = false;

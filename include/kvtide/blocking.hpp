@@ -19,10 +19,12 @@
 
 namespace kvtide {
 
-/// Makes calls of a runtime and waits for their answers. Everything else that
-/// arrives meanwhile is set aside and comes from `poll`, in the order in which
-/// the runtime said it: notices, answers to other calls, and an answer that
-/// came after its wait had ended.
+/// Makes calls of a runtime and waits for their answers. Calls that have none,
+/// such as `runtime::add`, are made on the runtime itself; that one had no
+/// effect shows as `call_failed` in `poll`. Everything else that arrives
+/// meanwhile is set aside and comes from `poll`, in the order in which the
+/// runtime said it: notices, answers to other calls, and an answer that came
+/// after its wait had ended.
 ///
 /// While one of these exists, its `poll` and `wait` take the place of the
 /// runtime's: `runtime::event_fd` knows nothing of what was set aside, so call
@@ -99,41 +101,56 @@ public:
   /// @param ticket of the call
   template <class Answer>
   result<Answer> await(ticket_id ticket, milliseconds timeout) {
-    const auto span
-      = std::clamp<milliseconds>(timeout, milliseconds{0}, longest_wait);
-    const auto deadline = std::chrono::steady_clock::now() + span;
-    for (;;) {
-      for (auto& event : runtime_->poll())
-        aside_.push_back(std::move(event));
-      for (; seen_ < aside_.size(); ++seen_)
-        if (const auto* gone = std::get_if<runtime_lost>(&aside_[seen_]))
-          lost_ = gone->reason;
-      for (auto at = aside_.begin(); at != aside_.end(); ++at) {
-        if (auto* answer = std::get_if<Answer>(&*at);
+    using out = std::optional<result<Answer>>;
+    return until<Answer>(
+      [ticket](engine_event& event, bool& taken) -> out {
+        if (auto* answer = std::get_if<Answer>(&event);
             answer != nullptr && answer->ticket == ticket) {
-          auto out = std::move(*answer);
-          drop(at);
-          return out;
+          taken = true;
+          return std::move(*answer);
         }
-        if (auto* failed = std::get_if<call_failed>(&*at);
+        if (auto* failed = std::get_if<call_failed>(&event);
             failed != nullptr && failed->ticket == ticket) {
-          auto out = std::move(failed->reason);
-          drop(at);
-          return out;
+          taken = true;
+          return std::move(failed->reason);
         }
-      }
-      if (lost_)
-        return *lost_;
-      const auto left = std::chrono::ceil<milliseconds>(
-        deadline - std::chrono::steady_clock::now());
-      if (left.count() <= 0 || !runtime_->wait(left))
-        return error{ec::timeout,
-                     "no answer to the call with ticket "
-                       + std::to_string(ticket) + " within "
-                       + std::to_string(span.count())
-                       + " ms: it has its effect all the same, and its answer "
-                         "comes from poll, or await it again"};
-    }
+        return std::nullopt;
+      },
+      timeout,
+      [ticket](const std::string& span) {
+        return "no answer to the call with ticket " + std::to_string(ticket)
+             + " within " + span
+             + ": it has its effect all the same, and its answer comes from "
+               "poll, or await it again";
+      });
+  }
+
+  /// Waits until the blocks of a request's load may be read (S7). The step
+  /// behind its `allocate` has to be called before: no load begins without one.
+  /// @returns `ec::device_failure` if the load failed: `poll` has the
+  ///          `load_failed` then, which says what to compute again (R8)
+  result<load_done> await_load(request_id request, milliseconds timeout) {
+    using out = std::optional<result<load_done>>;
+    return until<load_done>(
+      [request](engine_event& event, bool& taken) -> out {
+        if (auto* done = std::get_if<load_done>(&event);
+            done != nullptr && done->request == request) {
+          taken = true;
+          return *done;
+        }
+        if (const auto* failed = std::get_if<load_failed>(&event);
+            failed != nullptr && failed->request == request)
+          return error{ec::device_failure,
+                       "the load of request " + std::to_string(request)
+                         + " failed: poll says from where on to compute"};
+        return std::nullopt;
+      },
+      timeout,
+      [request](const std::string& span) {
+        return "the load of request " + std::to_string(request)
+             + " has not ended within " + span
+             + ": its end comes from poll, or await it again";
+      });
   }
 
   // -- everything else --------------------------------------------------------
@@ -157,9 +174,37 @@ public:
   }
 
 private:
-  void drop(std::vector<engine_event>::iterator at) {
-    aside_.erase(at);
-    --seen_;
+  /// Waits for an event that is looked for.
+  /// @param find returns something if an event is the one, and says whether it
+  ///             took it
+  template <class Out, class Find, class Text>
+  result<Out> until(Find find, milliseconds timeout, Text text) {
+    const auto span
+      = std::clamp<milliseconds>(timeout, milliseconds{0}, longest_wait);
+    const auto deadline = std::chrono::steady_clock::now() + span;
+    for (;;) {
+      for (auto& event : runtime_->poll())
+        aside_.push_back(std::move(event));
+      for (; seen_ < aside_.size(); ++seen_)
+        if (const auto* gone = std::get_if<runtime_lost>(&aside_[seen_]))
+          lost_ = gone->reason;
+      for (auto at = aside_.begin(); at != aside_.end(); ++at) {
+        auto taken = false;
+        if (auto out = find(*at, taken)) {
+          if (taken) {
+            aside_.erase(at);
+            --seen_;
+          }
+          return std::move(*out);
+        }
+      }
+      if (lost_)
+        return *lost_;
+      const auto left = std::chrono::ceil<milliseconds>(
+        deadline - std::chrono::steady_clock::now());
+      if (left.count() <= 0 || !runtime_->wait(left))
+        return error{ec::timeout, text(std::to_string(span.count()) + " ms")};
+    }
   }
 
   runtime* runtime_;

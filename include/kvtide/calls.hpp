@@ -31,11 +31,11 @@ struct add_request {
   bool prompt_only = false;
   /// Store nothing beyond this many tokens.
   token_count cap = no_cap;
-  /// Kept for later use by eviction and `explain`.
+  /// Has no effect yet; for eviction, later.
   std::int32_t priority = 0;
-  /// Seconds; zero means no limit. Kept for later use.
+  /// Seconds; zero means no limit. Has no effect yet.
   std::uint32_t time_to_live = 0;
-  /// Kept for later use by quotas.
+  /// Has no effect yet; for quotas, later.
   std::string tenant{}; // Braced, so that naming the first fields suffices.
 };
 

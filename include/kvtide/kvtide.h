@@ -40,11 +40,22 @@
 /// Threads. One thread at a time may use a runtime, and one at a time each of
 /// its ranks; they may be different ones, and another one may take over between
 /// two calls. `kvtide_event_fd`, `kvtide_wait`, their counterparts of a rank
-/// and `kvtide_rank_complete_event` may be called from any thread. A call on a
-/// second thread while a first is in one has no effect: it returns
-/// KVTIDE_OUT_OF_ORDER, and an event says so as well. Nothing guards
-/// `kvtide_destroy`. A batch is read by any number of threads. The sentence of
-/// an error is the calling thread's.
+/// and `kvtide_rank_complete_event` may be called from any thread. Nothing
+/// guards `kvtide_destroy`. A batch is read by any number of threads. The
+/// sentence of an error is the calling thread's.
+///
+/// A call on a second thread while a first is in one has no effect:
+///
+///   KVTIDE_OUT_OF_ORDER       is what a call that gives a ticket returns, and
+///                             `kvtide_restart_rank`, `kvtide_rank_make_event`,
+///                             `kvtide_rank_record_event`; also a poll or an
+///                             await while another thread is in one of these
+///   KVTIDE_OK                 is what all other calls of a rank return, and a
+///                             poll, with nothing, beside another call
+///
+/// An event with KVTIDE_OUT_OF_ORDER says so as well of each call that gives a
+/// ticket (KVTIDE_EVENT_CALL_FAILED, with ticket zero), and it is all that says
+/// so of a call that returned KVTIDE_OK (of a rank KVTIDE_EVENT_RANK_FAILED).
 ///
 /// Nothing blocks unless that is said.
 
@@ -260,7 +271,7 @@ typedef struct kvtide_options {
   int32_t device;
   /// KVTIDE_ORDER_CHECKS_...
   int32_t order_checks;
-  /// At least 1.
+  /// 1 to 256.
   uint32_t actor_threads;
   uint32_t reserved;
   /// Milliseconds, at least 1.
@@ -811,7 +822,10 @@ typedef struct kvtide_cache_events {
 } kvtide_cache_events;
 
 typedef struct kvtide_call_done {
-  /// After a shutdown: jobs that are still in flight.
+  /// Jobs that are still in flight: after `kvtide_shutdown` and `kvtide_sleep`,
+  /// whose deadline has passed or which `kvtide_wake` ended, and after
+  /// `kvtide_reset`, which waits for none. Copies of these may still touch KV
+  /// memory (G8).
   kvtide_id_list in_flight;
 } kvtide_call_done;
 

@@ -165,7 +165,7 @@ struct options {
 
   kvtide::order_checks order_checks = kvtide::order_checks::count;
 
-  /// Threads that run the actors, at least 1.
+  /// Threads that run the actors, 1 to 256.
   std::uint32_t actor_threads = 1;
 };
 

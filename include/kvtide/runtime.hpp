@@ -89,7 +89,7 @@ public:
   ticket_id get_stats();
   /// Answered by `explain_answer`: what a lookup of a tracked request that has
   /// not finished would find now, and why no more. Changes nothing: it is no
-  /// access (R12), counts as no use, and holds nothing. Costs a lookup, and a
+  /// access (R12), counts as no use, and holds nothing. Costs two lookups, and a
   /// look at each chunk of the request.
   ticket_id explain(request_id request);
 

@@ -5,7 +5,7 @@
 
 #include "kvtide/blocking.hpp"
 
-#include "actors/runtime_impl.hpp"
+#include "tests/support/runtime_access.hpp"
 
 #include <caf/exit_reason.hpp>
 #include <caf/send.hpp>
@@ -26,17 +26,6 @@ using ::testing::HasSubstr;
 using namespace std::chrono_literals;
 
 namespace kvtide {
-
-struct runtime_access {
-  static auto& parts(runtime& what) {
-    return *what.impl_;
-  }
-
-  static auto& parts(rank& what) {
-    return *what.impl_;
-  }
-};
-
 namespace {
 
 using access = runtime_access;
@@ -96,6 +85,18 @@ protected:
     add(R, 4);
     step(1, {{R, row_kind::fresh, {{1}}, 0, 4, 4}});
     ASSERT_TRUE(engine.finish({R, finish_reason::stop, 4, 4}, patience));
+  }
+
+  /// A load of that chunk into block 2 waits for a step.
+  void look_up_what_is_stored() {
+    store(std::byte{7});
+    ASSERT_TRUE(engine.sleep(patience, patience)); // The store ends meanwhile.
+    ASSERT_TRUE(engine.wake(patience));
+    add(P, 5);
+    const auto hit = engine.lookup({{P, 0, 5}}, patience);
+    ASSERT_TRUE(hit);
+    ASSERT_EQ(hit.value().hits.at(0).tokens, 4);
+    rt.allocate({P, 4, {{2, 3}}, {{0, 0}}});
   }
 
   std::vector<std::byte> gpu = std::vector<std::byte>(blocks * block_bytes);
@@ -173,6 +174,27 @@ TEST_F(Blocking, ATimeoutLosesNothing) {
   EXPECT_FALSE(engine.await<call_done>(ticket, -1ms)) << "taken already";
 }
 
+TEST_F(Blocking, WaitsForTheEndOfALoad) {
+  look_up_what_is_stored();
+  step(2);
+  const auto loaded = engine.await_load(P, patience);
+  ASSERT_TRUE(loaded) << loaded.failure().text;
+  EXPECT_EQ(loaded.value().request, P);
+  EXPECT_EQ(gpu.at(2 * block_bytes), std::byte{7});
+  EXPECT_EQ(engine.await_load(P, 0ms).failure().code, ec::timeout)
+    << "it ends once";
+}
+
+/// What is to be computed again is in the notice.
+TEST_F(Blocking, ALoadThatFailsIsSaidAndStaysToBeRead) {
+  look_up_what_is_stored();
+  ASSERT_TRUE(engine.sleep(patience, patience)); // No step has delivered it.
+  EXPECT_EQ(engine.await_load(P, patience).failure().code, ec::device_failure);
+  const auto events = engine.poll();
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(std::get<load_failed>(events.front()).request, P);
+}
+
 TEST_F(Blocking, ARankHearsOfAStepThatWasReadyBefore) {
   rt.step({1, {}, {}, {}});
   ASSERT_TRUE(side.wait(patience));
@@ -198,8 +220,9 @@ TEST_F(Blocking, ALostRuntimeAnswersNobodyButSaysSo) {
     const auto answer = engine.await<stats_answer>(77, patience);
     ASSERT_FALSE(answer);
     EXPECT_EQ(answer.failure().code, ec::shutting_down);
-    if (i == 0)
+    if (i == 0) {
       EXPECT_FALSE(engine.poll().empty()) << "the notice itself is kept";
+    }
   }
 }
 
@@ -281,11 +304,16 @@ TEST_F(Blocking, ASecondThreadInACallOfARankIsTurnedAway) {
     EXPECT_EQ(gpu_side.make_event().failure().code, ec::out_of_order);
     EXPECT_EQ(gpu_side.record_event(1).failure().code, ec::out_of_order);
   }
+  {
+    const auto inside = access::parts(gpu_side).caller->enter();
+    EXPECT_THAT(rt.restart_rank(0).text, HasSubstr("two threads"))
+      << "it changes what the other thread reads";
+  }
   const auto events = gpu_side.poll();
   ASSERT_EQ(events.size(), 6u);
   for (const auto& event : events)
     EXPECT_EQ(std::get<rank_failed>(event).reason.code, ec::out_of_order);
-  EXPECT_EQ(side.get_stats(patience).value().order_errors, 8u);
+  EXPECT_EQ(side.get_stats(patience).value().order_errors, 9u);
   EXPECT_TRUE(side.unregister_kv(patience)) << "it is registered still";
 }
 

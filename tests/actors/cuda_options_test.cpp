@@ -44,11 +44,15 @@ TEST(CudaOptions, AreCheckedWhateverTheDevice) {
   EXPECT_THAT(refused([](auto& x) { x.streams_per_direction = 17; }),
               HasSubstr("cuda.streams_per_direction is 17;"));
   EXPECT_THAT(refused([](auto& x) {
-                x.slice_bytes = 2;
-                x.bytes_in_flight = 1;
+                x.slice_bytes = 8'192;
+                x.bytes_in_flight = 4'096;
               }),
-              HasSubstr("cuda.bytes_in_flight is 1;"));
-  EXPECT_EQ(refused([](auto& x) { x.slice_bytes = 2; }), "started");
+              HasSubstr("cuda.bytes_in_flight is 4096;"));
+  EXPECT_EQ(refused([](auto& x) { x.slice_bytes = 4'096; }), "started");
+  EXPECT_THAT(refused([](auto& x) { x.slice_bytes = 4'095; }),
+              HasSubstr("cuda.slice_bytes is 4095;"));
+  EXPECT_THAT(refused([](auto& x) { x.fences = static_cast<fence_wait>(77); }),
+              HasSubstr("cuda.fences"));
   EXPECT_THAT(refused([](auto& x) { x.prefault_threads = 257; }),
               HasSubstr("cuda.prefault_threads is 257;"));
 }

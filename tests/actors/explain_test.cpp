@@ -35,8 +35,7 @@ explain_answer explained(test_system& sys, request_id id) {
   EXPECT_EQ(sys.idle_chunks(), recency) << "it is no access";
   const auto found = sys.lookup(id);
   EXPECT_EQ(found.has_value(), !out.ask_again) << out.text;
-  if (found)
-    EXPECT_EQ(*found, out.tokens) << out.text;
+  EXPECT_EQ(found.value_or(out.tokens), out.tokens) << out.text;
   if (const auto promise = sys.promise(id); promise != 0)
     sys.decline(promise);
   return out;

@@ -6,8 +6,8 @@
 
 #include "kvtide/runtime.hpp"
 
-#include "actors/runtime_impl.hpp"
 #include "tests/actors/silent_engine.hpp"
+#include "tests/support/runtime_access.hpp"
 
 #include <caf/exit_reason.hpp>
 #include <caf/send.hpp>
@@ -29,17 +29,6 @@
 using namespace std::chrono_literals;
 
 namespace kvtide {
-
-struct runtime_access {
-  static auto& parts(runtime& what) {
-    return *what.impl_;
-  }
-
-  static auto& parts(rank& what) {
-    return *what.impl_;
-  }
-};
-
 namespace {
 
 using access = runtime_access;

@@ -168,8 +168,9 @@ TEST_F(Sleep, ARequestThatFinishesMeanwhileEndsAtOnceAndStoresNothing) {
     opts.delivery = delivery;
     auto other = test_system{opts};
     other.add(R, 9);
-    if (delivery == plan_delivery::direct)
+    if (delivery == plan_delivery::direct) {
       ASSERT_EQ(other.step({{{R, 3, {{3, 4, 5}}}}, {}}), "-");
+    }
     other.sleep();
     EXPECT_EQ(other.ended(), ids{});
     other.set_computed(R, 9);
@@ -268,8 +269,11 @@ TEST_F(Sleep, NothingIsFoundOrStoredWhileARankHasNoMemory) {
   sys.add(R, 9, {P, 8});
   EXPECT_EQ(sys.lookup(R), 0);
   EXPECT_EQ(sys.explain(R).reason, miss_reason::rank_away);
+  sys.add(Q, 4);
+  EXPECT_EQ(sys.step({{{Q, 4, {{3}}}}, {}}), "-");
   sys.register_again(0);
   EXPECT_EQ(sys.lookup(R), 8);
+  EXPECT_EQ(sys.step(), "S1{Q#0<-3}");
 }
 
 TEST_F(Sleep, ARankThatDiesMeanwhileHasToComeBackFirst) {

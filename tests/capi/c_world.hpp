@@ -2,7 +2,7 @@
 
 /// @file
 /// An engine that speaks C: one rank, one group, blocks of four tokens in host
-/// memory. These tests see nothing of kvtide but kvtide.h and libkvtide.so.
+/// memory. Sees nothing of kvtide but kvtide.h.
 
 #pragma once
 

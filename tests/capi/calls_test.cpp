@@ -302,6 +302,42 @@ TEST_F(CCalls, EndStepsBehindEvents) {
   EXPECT_EQ(kvtide_rank_record_event(rank, 0, &event), KVTIDE_UNSUPPORTED);
 }
 
+TEST_F(CCalls, NameTheJobsThatAreStillInFlight) {
+  ASSERT_NO_FATAL_FAILURE(serve());
+  add(1, 13, 3);
+  auto event = std::uint64_t{0};
+  EXPECT_OK(kvtide_rank_make_event(rank, &event));
+  const std::uint32_t ids[] = {1, 2, 3, 4};
+  const auto table = kvtide_block_list{ids, 4};
+  const auto rows = row(1, 0, 13, table);
+  auto call = sized<kvtide_step_call>();
+  call.step = ++last_step;
+  call.rows = &rows;
+  call.row_count = 1;
+  auto ticket = std::uint64_t{0};
+  EXPECT_OK(kvtide_step(rt.get(), &call, &ticket));
+  const auto plan = answer_to(ticket);
+  ASSERT_EQ(only(plan).as.step_plan.store_count, 1u);
+  const auto job = only(plan).as.step_plan.stores[0].id;
+  EXPECT_OK(kvtide_rank_begin_step(rank, last_step, nullptr, 0));
+  on_rank(KVTIDE_EVENT_STEP_READY);
+  EXPECT_OK(kvtide_rank_end_step(rank, last_step, &event, 1));
+  run_step({}); // The copy waits for compute, which ends below.
+  const auto expect_job = [&](const char* what) {
+    const auto answer = answer_to(ticket);
+    const auto& in_flight = only(answer).as.done.in_flight;
+    ASSERT_EQ(in_flight.count, 1u) << what;
+    EXPECT_EQ(in_flight.ids[0], job) << what;
+  };
+  EXPECT_OK(kvtide_reset(rt.get(), &ticket));
+  expect_job("reset");
+  EXPECT_OK(kvtide_sleep(rt.get(), 0, &ticket));
+  expect_job("sleep");
+  EXPECT_OK(kvtide_shutdown(rt.get(), 0, &ticket));
+  expect_job("shutdown");
+  EXPECT_OK(kvtide_rank_complete_event(rank, event));
+}
+
 TEST_F(CCalls, HandPlansOn) {
   opts.delivery = KVTIDE_DELIVERY_BY_ENGINE;
   ASSERT_NO_FATAL_FAILURE(serve());

@@ -62,9 +62,10 @@ TEST_P(EveryScenarioOnCuda, keeps_the_rules_in_dozens_of_schedules) {
   EXPECT_GT(swept.distinct.size(), seeds / 2) << "seeds repeat each other";
   EXPECT_GT(sum.load_jobs, 0u);
   EXPECT_GT(sum.flushed_jobs, 0u);
-  if (what.sleeps == 0) // A sleep may leave loads without a step.
+  if (what.sleeps == 0) { // A sleep may leave loads without a step.
     EXPECT_EQ(sum.failed_jobs > 0,
               what.copy_failures + what.deadlines + what.rank_deaths > 0);
+  }
 }
 
 TEST_P(EveryScenarioOnCuda, runs_the_same_schedule_for_the_same_seed) {

@@ -2,8 +2,8 @@
 
 #include "tests/serve/cache_faults.hpp"
 
-#include "actors/runtime_impl.hpp"
 #include "gpu/host_copy_engine.hpp"
+#include "tests/support/runtime_access.hpp"
 
 #include <caf/actor.hpp>
 #include <caf/actor_cast.hpp>
@@ -22,20 +22,6 @@
 #include <utility>
 #include <variant>
 #include <vector>
-
-namespace kvtide {
-
-struct runtime_access {
-  static auto& parts(runtime& what) {
-    return *what.impl_;
-  }
-
-  static auto& parts(rank& what) {
-    return *what.impl_;
-  }
-};
-
-} // namespace kvtide
 
 namespace serve::test {
 
