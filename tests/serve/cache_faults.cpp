@@ -146,6 +146,7 @@ struct copy_gate::state {
   std::mutex mutex;
   std::condition_variable changed;
   bool is_open = false;
+  bool has_kept = false;
   /// Of the engines behind it.
   std::map<const void*, kvtide::gpu::wake_function> wakes;
 };
@@ -172,8 +173,12 @@ public:
   }
 
   kvtide::ec submit(kvtide::gpu::copy_job job) override {
-    if (job.kind == gate_->kind.value_or(job.kind))
+    if (job.kind == gate_->kind.value_or(job.kind)) {
       kept_.insert(job.id);
+      const auto guard = std::lock_guard{gate_->mutex};
+      gate_->has_kept = true;
+      gate_->changed.notify_all();
+    }
     return real_->submit(std::move(job));
   }
 
@@ -212,12 +217,18 @@ private:
 } // namespace
 
 copy_gate::copy_gate(std::optional<kvtide::job_kind> kind)
-  : state_(new state{kind, {}, {}, false, {}}) {
+  : state_(new state{kind, {}, {}, false, false, {}}) {
   // nop
 }
 
 copy_gate::~copy_gate() {
   open();
+}
+
+bool copy_gate::has_kept() const {
+  auto guard = std::unique_lock{state_->mutex};
+  return state_->changed.wait_for(guard, std::chrono::minutes{1},
+                                  [this] { return state_->has_kept; });
 }
 
 void copy_gate::open() {

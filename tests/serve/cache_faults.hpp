@@ -33,6 +33,10 @@ public:
   /// Opens it, so that a test which ends early does not wait for ever.
   ~copy_gate();
 
+  /// Waits until it keeps a copy, or has kept one.
+  /// @returns false if none came in a minute
+  [[nodiscard]] bool has_kept() const;
+
   /// For good. All copies end now, and later ones by themselves.
   void open();
 

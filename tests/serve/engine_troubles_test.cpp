@@ -116,8 +116,7 @@ TEST_F(EngineTroubles, StopsInTimeWithAWedgedDevice) {
   // Blocks whose stores hang are written over: a step waits for ever.
   for (auto what = 'a'; what <= 'p'; ++what)
     ASSERT_TRUE(got->ask(request(text(what, 300), 20)));
-  ASSERT_TRUE(becomes(
-    [](const engine_stats& now) { return now.cache.jobs_in_flight > 0; }));
+  ASSERT_TRUE(wedged.has_kept());
   const auto report = engine->stop(std::chrono::milliseconds{50});
   EXPECT_GT(report.aborted_requests, 0u);
   ASSERT_TRUE(report.jobs_in_flight);
@@ -138,8 +137,7 @@ TEST_F(EngineTroubles, GoesOnWhileACopyOfALostCacheDoesNotEnd) {
   expect_right_answer(request(text('q', 400), 4));
   const auto index = got->ask(first);
   ASSERT_TRUE(index);
-  ASSERT_TRUE(
-    becomes([](const engine_stats& now) { return now.loading == 1; }));
+  ASSERT_TRUE(loads.has_kept());
   killer.kill_worker();
   ASSERT_TRUE(got->wait_for_open(0));
   EXPECT_EQ(got->at(*index).end, completion_end::length);
@@ -162,8 +160,7 @@ TEST_F(EngineTroubles, DoesNotSayThatNoCopyRunsWhenNobodyKnows) {
   auto killer = cache_killer{opts};
   start();
   ASSERT_TRUE(got->ask(request(text('a', 300), 20)));
-  ASSERT_TRUE(becomes(
-    [](const engine_stats& now) { return now.cache.jobs_in_flight > 0; }));
+  ASSERT_TRUE(wedged.has_kept());
   // It goes when the engine ends what there is.
   auto forever = completion_callbacks{};
   forever.on_end = [&killer](completion_end) { killer.kill_scheduler(); };
