@@ -76,13 +76,14 @@ error check_device(const options& opts) {
   return there ? error{} : there.failure();
 }
 
-/// Those of the actors, of CAF's clock, and, with real time, one per device.
+/// Those of the actors, of CAF's clock and its printer, with real time one per
+/// device, and two more, as what they need of memory is not known exactly.
 error check_threads(const options& opts) {
   if (opts.host_bytes == 0)
     return {};
   const auto devices
     = opts.device == device_kind::host_virtual ? 0 : opts.ranks;
-  return check_thread_room(opts.actor_threads + 1 + devices);
+  return check_thread_room(opts.actor_threads + 2 + devices + 2);
 }
 
 /// A span of time that a call may name.

@@ -3,6 +3,7 @@
 #include "actors/thread_room.hpp"
 
 #include <future>
+#include <new>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -18,7 +19,12 @@ error check_thread_room(std::size_t count) {
   started.reserve(count);
   try {
     while (started.size() < count)
-      started.emplace_back([wait] { wait.wait(); });
+      started.emplace_back([wait] {
+        // With what a thread's first allocation takes of the address space.
+        auto* first = ::operator new(64, std::nothrow);
+        wait.wait();
+        ::operator delete(first);
+      });
   } catch (const std::system_error& refused) {
     out = {ec::out_of_memory,
            "the system refuses to start " + std::to_string(count)
