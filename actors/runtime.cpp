@@ -181,6 +181,10 @@ std::vector<rank_event> rank::poll() {
   return out;
 }
 
+std::vector<rank_event> rank::poll_in_wait() {
+  return impl_->queue->poll();
+}
+
 int rank::event_fd() const noexcept {
   return impl_->queue->ready().get();
 }
@@ -390,6 +394,10 @@ std::vector<engine_event> runtime::poll() {
     return impl_->queue->poll();
   impl_->refuse();
   return {};
+}
+
+std::vector<engine_event> runtime::poll_in_wait() {
+  return impl_->queue->poll();
 }
 
 int runtime::event_fd() const noexcept {
