@@ -182,6 +182,10 @@ std::vector<rank_event> rank::poll() {
   return out;
 }
 
+std::vector<rank_event> rank::poll_in_wait() {
+  return impl_->queue->poll();
+}
+
 int rank::event_fd() const noexcept {
   return impl_->queue->ready().get();
 }
@@ -391,6 +395,10 @@ std::vector<engine_event> runtime::poll() {
     return impl_->queue->poll();
   impl_->refuse();
   return {};
+}
+
+std::vector<engine_event> runtime::poll_in_wait() {
+  return impl_->queue->poll();
 }
 
 int runtime::event_fd() const noexcept {

@@ -20,6 +20,18 @@
 #include <variant>
 #include <vector>
 
+namespace kvtide {
+
+/// Friend of `runtime` and `rank`.
+struct wait_access {
+  template <class Side>
+  static auto poll(Side& side) {
+    return side.poll_in_wait();
+  }
+};
+
+} // namespace kvtide
+
 namespace kvtide::capi {
 
 inline std::vector<engine_event>& events_in(kvtide_batch& batch,
@@ -58,7 +70,7 @@ public:
   /// @returns null if nothing has arrived
   kvtide_batch* poll() {
     const auto here = entry{busy_};
-    take_in();
+    take_in([this] { return side_.poll(); });
     if (aside_.empty())
       return nullptr;
     auto out = std::make_unique<kvtide_batch>();
@@ -73,7 +85,9 @@ public:
     return has_aside_ || side_.wait(timeout);
   }
 
-  /// Waits for one event and takes it alone; the others stay.
+  /// Waits for one event and takes it alone; the others stay. Other threads
+  /// may make calls meanwhile: if they turned its own looks away, each would
+  /// leave an event that says so, which would end the next wait at once.
   /// Refuses with the reason if some event, also one that was taken long ago,
   /// has said that none comes any more.
   /// @param is_it tells of each event, once, whether it is the one
@@ -87,7 +101,7 @@ public:
       = std::clamp<milliseconds>(timeout, milliseconds{0}, longest_wait);
     const auto deadline = clock::now() + span;
     for (auto seen = std::size_t{0};;) {
-      take_in();
+      take_in([this] { return wait_access::poll(side_); });
       for (; seen < aside_.size(); ++seen)
         if (is_it(std::as_const(aside_[seen])))
           return take(seen);
@@ -121,9 +135,10 @@ private:
     std::atomic_flag& busy_;
   };
 
-  void take_in() {
+  template <class F>
+  void take_in(F poll) {
     if (news_.empty())
-      news_ = side_.poll();
+      news_ = poll();
     has_aside_ = !aside_.empty() || !news_.empty(); // Whatever throws below.
     for (const auto& event : news_)
       if (const auto* reason = loss_in(event))

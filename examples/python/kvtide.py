@@ -11,7 +11,8 @@ this file as a beginning of your own.
 
 Calls go out at once, in the order in which they are made, and each `await` ends
 when the event loop sees the answer. Nothing here starts a thread, and nothing but
-a process that ends waits for kvtide.
+a process that ends waits for kvtide. After `close` every call raises a
+`RuntimeError`, and what was awaited is cancelled.
 """
 
 import asyncio
@@ -404,6 +405,16 @@ def _numbers(kind, numbers):
     return (kind * len(numbers))(*numbers)
 
 
+def _fill(struct, members):
+    """Sets members by their names. ctypes itself would take any name."""
+    known = {name for name, _ in struct._fields_}
+    for name, value in members.items():
+        if name not in known:
+            raise TypeError(f"{type(struct).__name__} has no member {name!r}")
+        text = isinstance(value, str)
+        setattr(struct, name, value.encode() if text else value)
+
+
 def _block_lists(groups):
     """One list of block ids for each group."""
     lists = [kvtide_block_list(_numbers(c.c_uint32, ids), len(ids))
@@ -415,20 +426,31 @@ class _Inbox:
     """Polls one side of a runtime when its event fd says so."""
 
     def __init__(self, library, handle, poll, fd):
-        self._library, self._handle, self._poll = library, handle, poll
+        self._library, self._open_handle, self._poll = library, handle, poll
         self._fd = fd(handle)
         self._waiting = {}
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._fd, self._on_readable)
 
-    def close(self):
+    @property
+    def _handle(self):
+        if self._open_handle is None:
+            raise RuntimeError("this runtime is closed: make another one")
+        return self._open_handle
+
+    def _close(self):
+        """No call gets a handle from here on: it may be gone."""
+        self._open_handle = None
         self._loop.remove_reader(self._fd)
         for future in self._waiting.values():
             future.cancel()
 
     def answer_to(self, key):
-        """A future that ends when somebody calls `_settle` with this key."""
-        future = self._waiting[key] = self._loop.create_future()
+        """A future that ends when somebody calls `_settle` with this key. Who asks
+        for the same has the same one."""
+        future = self._waiting.get(key)
+        if future is None or future.done():
+            future = self._waiting[key] = self._loop.create_future()
         return future
 
     def _settle(self, key, value=None, error=None):
@@ -461,6 +483,8 @@ class Rank(_Inbox):
     def __init__(self, library, handle):
         super().__init__(library, handle, library.kvtide_rank_poll,
                          library.kvtide_rank_event_fd)
+        # By step: that it may be computed, from when kvtide says so to its end.
+        self._ready = {}
 
     async def register_kv(self, base, bytes, blocks, block_bytes,
                           model_fingerprint=""):
@@ -482,14 +506,25 @@ class Rank(_Inbox):
         await self.answer_to(KV_UNREGISTERED)
 
     async def begin_step(self, step, plan=b""):
-        """Ends when compute of the step may be enqueued, behind the fence."""
-        self._library.kvtide_rank_begin_step(self._handle, step, plan or None,
-                                             len(plan))
-        return await self.answer_to(STEP_READY)
+        """Ends when compute of the step may be enqueued, behind the fence: not
+        before `end_step` of the one before it. May be awaited again, also after a
+        timeout, until the step ends."""
+        handle, key = self._handle, (STEP_READY, step)
+        # A rank takes each plan once.
+        if key not in self._waiting and not (plan and step in self._ready):
+            self._library.kvtide_rank_begin_step(handle, step, plan or None,
+                                                 len(plan))
+        # Without a plan, kvtide may have said so before it was asked.
+        if step in self._ready:
+            return self._ready[step]
+        # Whoever stops waiting does not stop the others.
+        return await asyncio.shield(self.answer_to(key))
 
     def end_step(self, step, events=()):
         self._library.kvtide_rank_end_step(
             self._handle, step, _numbers(c.c_uint64, events), len(events))
+        self._ready = {one: ready for one, ready in self._ready.items()
+                       if one > step}
 
     def _take(self, event):
         if event.kind == KV_REGISTERED:
@@ -502,9 +537,10 @@ class Rank(_Inbox):
         elif event.kind == KV_UNREGISTERED:
             self._settle(KV_UNREGISTERED)
         elif event.kind == STEP_READY:
-            ready = event.ready
-            self._settle(STEP_READY, Ready(ready.step, ready.fence_kind,
-                                           ready.fence_handle))
+            ready = Ready(event.ready.step, event.ready.fence_kind,
+                          event.ready.fence_handle)
+            self._ready[ready.step] = ready
+            self._settle((STEP_READY, ready.step), ready)
         elif event.kind == RANK_FAILED:
             self._fail_all(Error(event.failed.code, event.failed.text.decode()))
 
@@ -519,8 +555,7 @@ class Runtime(_Inbox):
         opts = kvtide_options()
         library.kvtide_options_init(opts)
         opts.groups, opts.group_count = c.pointer(group), 1
-        for name, value in options.items():
-            setattr(opts, name, value.encode() if isinstance(value, str) else value)
+        _fill(opts, options)
         handle = c.c_void_p()
         library.kvtide_start(opts, c.byref(handle))
         super().__init__(library, handle, library.kvtide_poll,
@@ -533,10 +568,14 @@ class Runtime(_Inbox):
         self.notices = []
 
     def close(self):
-        """Blocks until no copy is running; `shutdown` comes first."""
-        self.rank.close()
-        super().close()
-        self._library.kvtide_destroy(self._handle)
+        """Blocks until no copy is running; `shutdown` comes first. No effect if
+        it is closed already."""
+        if self._open_handle is None:
+            return
+        handle = self._open_handle
+        self.rank._close()
+        self._close()
+        self._library.kvtide_destroy(handle)
 
     # -- calls without an answer -------------------------------------------------
 
@@ -546,8 +585,7 @@ class Runtime(_Inbox):
         self._library.kvtide_add_request_init(call)
         call.request = request
         call.prompt_tokens = call.known_tokens = len(tokens)
-        for name, value in members.items():
-            setattr(call, name, value)
+        _fill(call, members)
         self._send("kvtide_add", call)
         hasher, hashes, count = c.c_void_p(), c.c_void_p(), c.c_size_t()
         self._library.kvtide_hasher_make(self.tokens_per_hash, None, 0,

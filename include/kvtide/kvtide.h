@@ -44,18 +44,24 @@
 /// guards `kvtide_destroy`. A batch is read by any number of threads. The
 /// sentence of an error is the calling thread's.
 ///
+/// A thread that waits in `kvtide_await` or `kvtide_rank_await` is in no call:
+/// others may use what it waits at, one at a time, but neither poll nor await
+/// there. Such a poll or await returns KVTIDE_OUT_OF_ORDER, takes nothing and
+/// leaves no event.
+///
 /// A call on a second thread while a first is in one has no effect:
 ///
 ///   KVTIDE_OUT_OF_ORDER       is what a call that gives a ticket returns, and
 ///                             `kvtide_restart_rank`, `kvtide_rank_make_event`,
 ///                             `kvtide_rank_record_event`; also a poll or an
-///                             await while another thread is in one of these
+///                             await while another thread is in a poll
 ///   KVTIDE_OK                 is what all other calls of a rank return, and a
 ///                             poll, with nothing, beside another call
 ///
-/// An event with KVTIDE_OUT_OF_ORDER says so as well of each call that gives a
-/// ticket (KVTIDE_EVENT_CALL_FAILED, with ticket zero), and it is all that says
-/// so of a call that returned KVTIDE_OK (of a rank KVTIDE_EVENT_RANK_FAILED).
+/// One event with KVTIDE_OUT_OF_ORDER says so as well of each refused call that
+/// gives a ticket (KVTIDE_EVENT_CALL_FAILED, with ticket zero), and it is all
+/// that says so of one that returned KVTIDE_OK (of a rank
+/// KVTIDE_EVENT_RANK_FAILED).
 ///
 /// Nothing blocks unless that is said.
 
@@ -307,6 +313,8 @@ KVTIDE_API kvtide_status kvtide_start(const kvtide_options* options,
 /// Stops without waiting for jobs in flight: call `kvtide_shutdown` and wait
 /// for its answer first for a clean end. Blocks until no copy is running.
 /// Its ranks end with it; batches stay until they are freed. Null: no effect.
+/// No call can see that a handle points at nothing any more: a wrapper has to
+/// forget this one and those of the ranks before it calls this.
 KVTIDE_API void kvtide_destroy(kvtide_runtime* runtime);
 
 // -- requests -----------------------------------------------------------------
@@ -939,19 +947,22 @@ typedef struct kvtide_event {
 /// @param batch the caller's until `kvtide_batch_free`; null if nothing has
 ///              arrived
 /// @returns KVTIDE_OUT_OF_MEMORY: nothing is lost, the next call has it; see
-///          `kvtide_event_fd`
+///          `kvtide_event_fd`; KVTIDE_OUT_OF_ORDER if another thread polls or
+///          awaits here
 KVTIDE_API kvtide_status kvtide_poll(kvtide_runtime* runtime,
                                      kvtide_batch** batch);
 
 /// For tools, tests and engines with a thread to spare: blocks until the answer
 /// to a call is there, `timeout_ms` milliseconds at most, and takes it alone.
-/// What arrives meanwhile stays for `kvtide_poll`, in its order.
+/// What arrives meanwhile stays for `kvtide_poll`, in its order. Other threads
+/// may make calls meanwhile, also the one whose answer is awaited.
 /// @param ticket of a call that has an answer
 /// @param answer a batch with one event, the caller's until
 ///               `kvtide_batch_free`
 /// @returns what the call failed with; KVTIDE_TIMEOUT, after which it may be
 ///          awaited again; KVTIDE_SHUTTING_DOWN, or what else the reason is, if
-///          the runtime is lost
+///          the runtime is lost; KVTIDE_OUT_OF_ORDER, at once, if another
+///          thread polls or awaits here
 KVTIDE_API kvtide_status kvtide_await(kvtide_runtime* runtime, uint64_t ticket,
                                       int64_t timeout_ms,
                                       kvtide_batch** answer);
@@ -1063,7 +1074,8 @@ kvtide_rank_register_kv(kvtide_rank* rank, const kvtide_kv_memory* memory);
 /// Answered by KVTIDE_EVENT_KV_UNREGISTERED once no copy can touch the memory.
 KVTIDE_API kvtide_status kvtide_rank_unregister_kv(kvtide_rank* rank);
 
-/// Asks for KVTIDE_EVENT_STEP_READY of a step.
+/// Asks for KVTIDE_EVENT_STEP_READY of a step. With KVTIDE_DELIVERY_DIRECT it
+/// may come before this call and says which step it is of: keep it until then.
 /// @param plan with KVTIDE_DELIVERY_BY_ENGINE `kvtide_step_plan::bytes` of that
 ///             step, else null
 KVTIDE_API kvtide_status kvtide_rank_begin_step(kvtide_rank* rank,
@@ -1109,7 +1121,8 @@ KVTIDE_API kvtide_status kvtide_rank_poll(kvtide_rank* rank,
 /// registration was refused, is taken as well and ends the wait, so await one
 /// thing after the other.
 /// @param kind KVTIDE_EVENT_..., of the rank side
-/// @returns what the call failed with; KVTIDE_TIMEOUT
+/// @returns what the call failed with; KVTIDE_TIMEOUT; KVTIDE_OUT_OF_ORDER as
+///          `kvtide_await`
 KVTIDE_API kvtide_status kvtide_rank_await(kvtide_rank* rank, int32_t kind,
                                            int64_t timeout_ms,
                                            kvtide_batch** event);

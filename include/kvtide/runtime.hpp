@@ -21,6 +21,7 @@ namespace kvtide {
 
 class rank;
 struct runtime_access;
+struct wait_access;
 
 /// Owns the actors, the devices and the host pools; none of them if
 /// `options::host_bytes` is zero.
@@ -180,7 +181,14 @@ public:
 
 private:
   friend struct runtime_access; // For tests.
+  friend struct wait_access;    // For kvtide_await.
   struct impl;
+
+  /// As `poll`, for a thread that waits: that is no call, so one that another
+  /// thread makes meanwhile neither turns it away nor is turned away.
+  /// @pre no other thread polls
+  [[nodiscard]] std::vector<engine_event> poll_in_wait();
+
   explicit runtime(std::unique_ptr<impl> ptr) noexcept;
   std::unique_ptr<impl> impl_;
 };
@@ -268,7 +276,12 @@ public:
 private:
   friend class runtime;
   friend struct runtime_access; // For tests.
+  friend struct wait_access;    // For kvtide_rank_await.
   struct impl;
+
+  /// As `runtime::poll_in_wait`.
+  [[nodiscard]] std::vector<rank_event> poll_in_wait();
+
   explicit rank(std::unique_ptr<impl> ptr) noexcept;
   std::unique_ptr<impl> impl_;
 };

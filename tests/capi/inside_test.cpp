@@ -122,6 +122,36 @@ TEST_F(CInside, TurnsAwayASecondThreadInACall) {
   EXPECT_EQ(stats().resets, 0u);
 }
 
+TEST_F(CInside, AwaitsBesideAThreadInACall) {
+  ASSERT_NO_FATAL_FAILURE(serve());
+  auto ticket = std::uint64_t{0};
+  EXPECT_OK(kvtide_get_stats(rt.get(), &ticket));
+  {
+    const auto inside = enter_runtime();
+    EXPECT_EQ(only(answer_to(ticket)).kind, KVTIDE_EVENT_STATS);
+    kvtide_batch* none = nullptr;
+    EXPECT_EQ(kvtide_reset(rt.get(), nullptr), KVTIDE_OUT_OF_ORDER);
+    EXPECT_EQ(kvtide_await(rt.get(), 77, 20, &none), KVTIDE_TIMEOUT);
+  }
+  const auto events = poll();
+  EXPECT_EQ(only(events).kind, KVTIDE_EVENT_CALL_FAILED) << "of the reset";
+  EXPECT_EQ(stats().order_errors, 1u) << "no look of an await counts";
+}
+
+TEST_F(CInside, AwaitsBesideAThreadInACallOfARank) {
+  ASSERT_NO_FATAL_FAILURE(serve());
+  EXPECT_OK(kvtide_rank_get_stats(rank));
+  {
+    const auto inside = enter_rank();
+    const auto answer = on_rank(KVTIDE_EVENT_RANK_STATS);
+    EXPECT_EQ(only(answer).as.rank_stats->order_errors, 0u);
+    kvtide_batch* none = nullptr;
+    EXPECT_EQ(kvtide_rank_await(rank, KVTIDE_EVENT_STEP_READY, 20, &none),
+              KVTIDE_TIMEOUT);
+  }
+  EXPECT_EQ(poll_rank(), nullptr);
+}
+
 TEST_F(CInside, TurnsAwayASecondThreadInACallOfARank) {
   ASSERT_NO_FATAL_FAILURE(serve());
   auto made = std::uint64_t{77};
