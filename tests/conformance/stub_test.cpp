@@ -38,6 +38,8 @@ const auto unreached = reasons{
   {{"cache_manager", "release_slots"}, "only R9 keeps slots back, under safe"},
   {{"gpu_worker", "tick"}, "the replay's time is the test scheduler's"},
   {{"gpu_worker", "device_ticked"}, "as tick"},
+  {{"cache_manager", "explain_keys"}, "no vector asks why"},
+  {{"gpu_worker", "pause"}, "no vector sleeps"},
   {{"gpu_worker", "report_again"}, "no vector loses a report"},
   {{"gpu_worker", "unregister_kv"}, "no vector takes the memory away"},
   {{"gpu_worker", "memory_unregistered"}, "as unregister_kv"},
