@@ -67,8 +67,8 @@ constexpr auto cut_off_text
 } // namespace
 
 connection::connection(server_state& state, asio::ip::tcp::socket socket)
-  : state_(state), socket_(std::move(socket)), writer_(socket_),
-    timer_(state.io) {
+  : state_(state), socket_(std::move(socket)),
+    writer_(socket_, state.opts.write_timeout), timer_(state.io) {
   // nop
 }
 
@@ -348,7 +348,7 @@ void connection::on_text(std::uint64_t number, std::string_view text) {
   }
   send_in_stream(piece_event(running_->head, text));
   // The buffer is this client's own: the engine never waits for it.
-  if (writer_.unsent() > state_.opts.max_unsent_bytes)
+  if (writer_.untaken() > state_.opts.max_unsent_bytes)
     drop_slow_reader();
 }
 
@@ -471,18 +471,16 @@ void connection::send(std::string_view bytes) {
 void connection::write_more() {
   if (phase_ == phase::closed)
     return;
-  const auto started
-    = writer_.start(state_.opts.write_timeout,
-                    [self = shared_from_this()](
-                      const boost::system::error_code& failure,
-                      std::size_t bytes) { self->on_written(failure, bytes); });
-  if (started)
-    arm();
+  writer_.start(
+    [self = shared_from_this()](const boost::system::error_code& failure) {
+      self->on_written(failure);
+    });
+  writer_.look();
+  arm();
 }
 
-void connection::on_written(const boost::system::error_code& failure,
-                            std::size_t bytes) {
-  writer_.ended(bytes);
+void connection::on_written(const boost::system::error_code& failure) {
+  writer_.ended();
   if (phase_ == phase::closed)
     return;
   if (failure) {
@@ -526,6 +524,7 @@ void connection::on_deadline() {
   armed_for_ = clock::time_point::max();
   if (phase_ == phase::closed)
     return;
+  writer_.look();
   const auto now = clock::now();
   if (now >= writer_.deadline()) {
     drop_slow_reader();

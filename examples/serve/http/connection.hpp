@@ -106,7 +106,7 @@ private:
 
   void send(std::string_view bytes);
   void write_more();
-  void on_written(const boost::system::error_code& failure, std::size_t bytes);
+  void on_written(const boost::system::error_code& failure);
 
   // -- deadlines --------------------------------------------------------------
 
