@@ -8,11 +8,13 @@
 /// fields.
 ///
 /// Exit status: 0 after SIGTERM or SIGINT, whatever was lost, which is printed;
-/// 1 if the engine cannot start; 2 bad usage, or the address cannot be used.
+/// 1 if the engine or the loop cannot start; 2 bad usage, the address cannot be
+/// used, or no client's file may be open.
 
 #include "examples/serve/engine/serving_engine.hpp"
 #include "examples/serve/http/engine_link.hpp"
 #include "examples/serve/http/http_server.hpp"
+#include "examples/serve/http/open_files.hpp"
 #include "examples/serve/http/serve_options.hpp"
 
 #include <chrono>
@@ -48,7 +50,17 @@ void print(const drain_report& drained, const stop_report& stopped) {
             << cache.held_slots << " held slots" << std::endl;
 }
 
-int run(const serve_options& opts) {
+int run(serve_options opts) {
+  // First, as all that follows opens some.
+  auto clients = allow_open_files(opts.http.max_connections);
+  if (!clients)
+    return fail(2, clients.failure().text);
+  if (clients.value() < opts.http.max_connections)
+    std::cerr << "kvtide-serve: This process may have too few files open for "
+                 "--max-connections "
+              << opts.http.max_connections << "; it takes " << clients.value()
+              << ". Allow more with 'ulimit -n'.\n";
+  opts.http.max_connections = clients.value();
   auto started = serving_engine::start(opts.engine);
   if (!started)
     return fail(1, started.failure().text);
@@ -56,7 +68,8 @@ int run(const serve_options& opts) {
   auto behind = engine_link{*engine};
   auto opened = http_server::listen(opts.http, behind);
   if (!opened)
-    return fail(2, opened.failure().text);
+    return fail(opened.failure().code == kvtide::ec::invalid_options ? 2 : 1,
+                opened.failure().text);
   const auto server = std::move(opened).value();
   const auto v6 = opts.http.address.find(':') != std::string::npos;
   std::cout << "listening on " << (v6 ? "[" : "") << opts.http.address
