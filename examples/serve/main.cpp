@@ -37,6 +37,17 @@ int fail(int code, const std::string& text) {
   return code;
 }
 
+// A signal that is held waits, for ever if need be: it ends the process neither
+// while the server starts nor while it says what was lost. Threads inherit
+// this, so that no other ever takes one.
+void hold_signals(bool hold) {
+  auto set = sigset_t{};
+  sigemptyset(&set);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGTERM);
+  pthread_sigmask(hold ? SIG_BLOCK : SIG_UNBLOCK, &set, nullptr);
+}
+
 void print(const drain_report& drained, const stop_report& stopped) {
   const auto& cache = stopped.last.cache;
   const auto copies = stopped.jobs_in_flight;
@@ -74,7 +85,9 @@ int run(serve_options opts) {
   const auto v6 = opts.http.address.find(':') != std::string::npos;
   std::cout << "listening on " << (v6 ? "[" : "") << opts.http.address
             << (v6 ? "]" : "") << ":" << server->port() << std::endl;
+  hold_signals(false);
   const auto drained = server->run();
+  hold_signals(true);
   // Before the server goes: until then both may call back.
   behind.stop();
   const auto stopped = engine->stop(last_copies);
@@ -95,5 +108,6 @@ int main(int argc, char** argv) {
     (exit->code == 0 ? std::cout : std::cerr) << exit->text << '\n';
     return exit->code;
   }
+  hold_signals(true);
   return run(std::get<serve_options>(parsed));
 }

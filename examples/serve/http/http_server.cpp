@@ -222,15 +222,12 @@ struct http_server::impl {
     signals.async_wait([this](const error_code& cancelled, int) {
       if (cancelled)
         return;
-      if (state.draining) {
-        // A third one ends the process.
-        cut_off();
-        signals.cancel();
-        signals.clear();
-      } else {
+      if (!state.draining)
         drain();
-        await_signal();
-      }
+      else if (!hurried)
+        cut_off();
+      // Later ones change nothing: what is left ends within its own time.
+      await_signal();
     });
   }
 
@@ -251,6 +248,7 @@ struct http_server::impl {
   }
 
   void cut_off() {
+    hurried = true;
     for_all([](connection& one) { one.cut_off(); });
     deadline.expires_after(state.opts.last_answers);
     deadline.async_wait([this](const error_code& cancelled) {
@@ -268,6 +266,8 @@ struct http_server::impl {
   server_state state;
   /// Kept, as other threads may ask while the socket is being closed.
   std::uint16_t port = 0;
+  /// What ran was cut off.
+  bool hurried = false;
   tcp::acceptor acceptor;
   spare_file spare;
   asio::signal_set signals;
@@ -312,8 +312,7 @@ drain_report http_server::run() {
   // Completions end on the engine's threads, which this thread has to wait for.
   const auto work = asio::make_work_guard(state.io);
   state.io.run();
-  auto ignored = error_code{};
-  impl_->signals.clear(ignored);
+  // Signals stay caught, or one that comes now would end the process.
   impl_->close_all();
   return {state.finished, state.cut_off, state.open_completions};
 }

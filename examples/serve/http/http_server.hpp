@@ -35,7 +35,7 @@ struct drain_report {
 /// * Requests that are sent without waiting for answers are served one after
 ///   the other.
 /// * SIGTERM and SIGINT, from `listen` on, are `stop`; a second one cuts off at
-///   once, a third one ends the process.
+///   once, further ones change nothing. They stay caught until the destructor.
 ///
 /// Thread-safety: `stop` from any thread, all else from one.
 class http_server {
