@@ -123,7 +123,10 @@ struct http_server::impl {
     auto why = error_code{};
     const auto address = asio::ip::make_address(state.opts.address, why);
     if (why)
-      return fail(why);
+      return {kvtide::ec::invalid_options,
+              "Cannot listen on " + state.opts.address
+                + ": names are not looked up; give a numeric address of this "
+                  "machine, for example 127.0.0.1 or [::1]."};
     const auto endpoint = tcp::endpoint{address, state.opts.port};
     acceptor.open(endpoint.protocol(), why);
     if (!why)
