@@ -12,6 +12,7 @@
 #include <boost/beast/http/message.hpp>
 #include <boost/beast/http/write.hpp>
 #include <cassert>
+#include <iterator>
 #include <sstream>
 #include <utility>
 
@@ -35,6 +36,16 @@ std::int64_t seconds_since_1970() {
   return std::chrono::duration_cast<std::chrono::seconds>(
            std::chrono::system_clock::now().time_since_epoch())
     .count();
+}
+
+// Whether it is known where the body ends and what it says. The parser leaves
+// all codings but the last one to us, and takes a body without "chunked" at the
+// end for none: what follows would be read as the next request.
+bool knows_coding(const http::request_header<>& head) {
+  const auto given = head.equal_range(http::field::transfer_encoding);
+  return given.first == given.second
+      || (std::next(given.first) == given.second
+          && beast::iequals(given.first->value(), "chunked"));
 }
 
 std::string to_text(const http::response_header<>& head) {
@@ -218,6 +229,10 @@ bool connection::parse_some() {
     refuse_request(failure);
     return false;
   }
+  if (parser_->is_header_done() && !knows_coding(parser_->get())) {
+    refuse_coding();
+    return false;
+  }
   if (parser_->is_done()) {
     const auto request = parser_->release();
     parser_.reset();
@@ -253,6 +268,15 @@ void connection::refuse_request(const boost::system::error_code& failure) {
     answer(make_error(400, "malformed_http",
                       "This is not a request of HTTP/1.1 (" + failure.message()
                         + "); see RFC 9112."));
+}
+
+void connection::refuse_coding() {
+  close_after_ = true;
+  head_only_ = false;
+  old_http_ = false;
+  answer(make_error(501, "unknown_coding",
+                    "The only Transfer-Encoding that is understood is "
+                    "'chunked'; send the body as it is."));
 }
 
 // -- serving ------------------------------------------------------------------

@@ -88,6 +88,7 @@ private:
   void parse();
   bool parse_some();
   void refuse_request(const boost::system::error_code& failure);
+  void refuse_coding();
   void expect_request(std::chrono::milliseconds timeout);
 
   // -- serving ----------------------------------------------------------------
