@@ -8,11 +8,13 @@
 /// fields.
 ///
 /// Exit status: 0 after SIGTERM or SIGINT, whatever was lost, which is printed;
-/// 1 if the engine cannot start; 2 bad usage, or the address cannot be used.
+/// 1 if the engine or the loop cannot start; 2 bad usage, the address cannot be
+/// used, or no client's file may be open.
 
 #include "examples/serve/engine/serving_engine.hpp"
 #include "examples/serve/http/engine_link.hpp"
 #include "examples/serve/http/http_server.hpp"
+#include "examples/serve/http/open_files.hpp"
 #include "examples/serve/http/serve_options.hpp"
 
 #include <chrono>
@@ -35,6 +37,17 @@ int fail(int code, const std::string& text) {
   return code;
 }
 
+// A signal that is held waits, for ever if need be: it ends the process neither
+// while the server starts nor while it says what was lost. Threads inherit
+// this, so that no other ever takes one.
+void hold_signals(bool hold) {
+  auto set = sigset_t{};
+  sigemptyset(&set);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGTERM);
+  pthread_sigmask(hold ? SIG_BLOCK : SIG_UNBLOCK, &set, nullptr);
+}
+
 void print(const drain_report& drained, const stop_report& stopped) {
   const auto& cache = stopped.last.cache;
   const auto copies = stopped.jobs_in_flight;
@@ -48,7 +61,17 @@ void print(const drain_report& drained, const stop_report& stopped) {
             << cache.held_slots << " held slots" << std::endl;
 }
 
-int run(const serve_options& opts) {
+int run(serve_options opts) {
+  // First, as all that follows opens some.
+  auto clients = allow_open_files(opts.http.max_connections);
+  if (!clients)
+    return fail(2, clients.failure().text);
+  if (clients.value() < opts.http.max_connections)
+    std::cerr << "kvtide-serve: This process may have too few files open for "
+                 "--max-connections "
+              << opts.http.max_connections << "; it takes " << clients.value()
+              << ". Allow more with 'ulimit -n'.\n";
+  opts.http.max_connections = clients.value();
   auto started = serving_engine::start(opts.engine);
   if (!started)
     return fail(1, started.failure().text);
@@ -56,12 +79,15 @@ int run(const serve_options& opts) {
   auto behind = engine_link{*engine};
   auto opened = http_server::listen(opts.http, behind);
   if (!opened)
-    return fail(2, opened.failure().text);
+    return fail(opened.failure().code == kvtide::ec::invalid_options ? 2 : 1,
+                opened.failure().text);
   const auto server = std::move(opened).value();
   const auto v6 = opts.http.address.find(':') != std::string::npos;
   std::cout << "listening on " << (v6 ? "[" : "") << opts.http.address
             << (v6 ? "]" : "") << ":" << server->port() << std::endl;
+  hold_signals(false);
   const auto drained = server->run();
+  hold_signals(true);
   // Before the server goes: until then both may call back.
   behind.stop();
   const auto stopped = engine->stop(last_copies);
@@ -82,5 +108,6 @@ int main(int argc, char** argv) {
     (exit->code == 0 ? std::cout : std::cerr) << exit->text << '\n';
     return exit->code;
   }
+  hold_signals(true);
   return run(std::get<serve_options>(parsed));
 }

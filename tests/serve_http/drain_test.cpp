@@ -103,6 +103,24 @@ TEST_F(Drain, CutsOffAtOnceOnASecondSignal) {
   EXPECT_EQ(end().cut_off, 1u);
 }
 
+TEST_F(Drain, IsNotChangedByFurtherSignals) {
+  opts.drain = long_time;
+  start();
+  auto client = raw_client{port()};
+  client.send(whole);
+  const auto id = engine.wait_for_submits(1);
+  std::raise(SIGTERM);
+  std::raise(SIGTERM);
+  EXPECT_TRUE(engine.wait_for_abort(id));
+  EXPECT_EQ(client.receive().status, 503);
+  // Each would end this process, had nobody caught it.
+  std::raise(SIGTERM);
+  std::raise(SIGINT);
+  client.close();
+  EXPECT_EQ(end().cut_off, 1u);
+  std::raise(SIGTERM);
+}
+
 TEST_F(Drain, WaitsForCompletionsWhoseClientsAreGone) {
   opts.drain = long_time;
   engine.obedient = false;

@@ -76,6 +76,41 @@ TEST_F(HttpServer, KeepsTheConnectionAfterAnAnswerAndAStream) {
   EXPECT_TRUE(client.closed());
 }
 
+TEST_F(HttpServer, TakesTargetsInAbsoluteForm) {
+  start();
+  EXPECT_EQ(ask(get("http://x/healthz")).body, "{\"status\":\"ok\"}\n");
+}
+
+TEST_F(HttpServer, TakesNoBodyInACodingThatItDoesNotKnow) {
+  start();
+  for (const auto* coding :
+       {"gzip", "gzip, chunked", "chunked, gzip", "identity",
+        "chunked, chunked", "gzip\r\nTransfer-Encoding: chunked"}) {
+    auto client = raw_client{port()};
+    // What looks like a second request is a part of the body.
+    client.send(std::string{"POST /v1/completions HTTP/1.1\r\nHost: t\r\n"
+                            "Transfer-Encoding: "}
+                + coding + "\r\n\r\n" + get("/healthz"));
+    const auto answer = client.receive();
+    EXPECT_TRUE(answer.status == 501 || answer.status == 400)
+      << coding << ": " << answer.status;
+    EXPECT_EQ(answer.fields.at("connection"), "close") << coding;
+    EXPECT_TRUE(client.closed()) << coding;
+  }
+  EXPECT_EQ(ask("POST /v1/completions HTTP/1.1\r\nHost: t\r\n"
+                "Transfer-Encoding: gzip\r\n\r\n")
+              .status,
+            501);
+  EXPECT_EQ(ask("POST /v1/completions HTTP/1.1\r\nHost: t\r\n"
+                "Transfer-Encoding: gzip, chunked\r\n\r\n")
+              .status,
+            501);
+  EXPECT_EQ(ask("POST /v1/completions HTTP/1.1\r\nHost: t\r\n"
+                "Transfer-Encoding: Chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n")
+              .status,
+            422);
+}
+
 TEST_F(HttpServer, ServesRequestsThatWereSentAheadInTheirOrder) {
   start();
   auto client = raw_client{port()};

@@ -150,6 +150,38 @@ TEST_F(Limits, OfTimeToReadAbortTheCompletionOfASlowReader) {
   EXPECT_EQ(metric(dropped("slow_reader")), 1);
 }
 
+TEST_F(Limits, OfUnsentBytesCountThoseThatTheKernelHolds) {
+  opts.max_unsent_bytes = 4'096;
+  start();
+  auto slow = raw_client{port(), 4'096};
+  slow.send(post(R"({"prompt": "a", "stream": true})"));
+  const auto id = engine.wait_for_submits(1);
+  auto quick = raw_client{port()};
+  quick.send(post(R"({"prompt": "b", "stream": true})"));
+  const auto other = engine.wait_for_submits(2);
+  // A send buffer that the system sizes takes all of this, and more.
+  auto pieces = 0;
+  for (; pieces < 40 && !engine.aborted(id); ++pieces) {
+    engine.say(id, std::string(1'000, 'x'));
+    engine.say(other, "y");
+    ASSERT_TRUE(quick.skip("\"y\""));
+  }
+  EXPECT_GT(pieces, 4);
+  EXPECT_LT(pieces, 40);
+  EXPECT_EQ(metric(dropped("slow_reader")), 1);
+}
+
+TEST_F(Limits, OfTimeToReadCountWhatTheKernelHolds) {
+  opts.write_timeout = std::chrono::milliseconds{30};
+  start();
+  auto slow = raw_client{port(), 4'096};
+  slow.send(post(R"({"prompt": "a", "stream": true})"));
+  const auto id = engine.wait_for_submits(1);
+  engine.say(id, std::string(40'000, 'x'));
+  EXPECT_TRUE(engine.wait_for_abort(id));
+  EXPECT_EQ(metric(dropped("slow_reader")), 1);
+}
+
 TEST_F(Limits, OfRequestsSentAheadAbortTheCompletion) {
   opts.max_pipelined_bytes = 10'000;
   start();

@@ -35,6 +35,20 @@ TEST(Route, IgnoresTheQuery) {
     std::holds_alternative<metrics_call>(routed("GET", "/metrics?all=1")));
 }
 
+TEST(Route, TakesTargetsInAbsoluteForm) {
+  for (const auto* target :
+       {"http://x/healthz", "HTTP://x.example:8000/healthz?a=b",
+        "https://[::1]/healthz", "http://user@x/healthz"})
+    EXPECT_TRUE(std::holds_alternative<health_call>(routed("GET", target)))
+      << target;
+  EXPECT_TRUE(std::holds_alternative<completion_call>(
+    routed("POST", "http://x/v1/completions", json)));
+  for (const auto* target :
+       {"http://", "http:///healthz", "http://healthz", "http://x", "http:/x",
+        "http://x?/healthz", "ftp://x/healthz", "x/healthz"})
+    EXPECT_EQ(status(routed("GET", target)), 404u) << target;
+}
+
 TEST(Route, FindsNothingElsewhere) {
   for (const auto* target : {"/", "", "*", "/v1/completions/",
                              "/v1/chat/completions", "/metricsx", "//healthz"})

@@ -48,25 +48,50 @@ TEST(ServeOptions, TakeIpv6AddressesInBrackets) {
 }
 
 TEST(ServeOptions, AreRefusedWithWhatIsWrong) {
-  for (const auto& words :
-       std::vector<std::vector<std::string>>{{"--listen", "localhost"},
-                                             {"--listen", "127.0.0.1:65536"},
-                                             {"--listen", ":80"},
-                                             {"--model", "large"},
-                                             {"--device-blocks", "-1"},
-                                             {"--device-blocks", "0"},
-                                             {"--device-blocks", "1"},
-                                             {"--drain", "nan"},
-                                             {"--drain", "-1"},
-                                             {"--host-pool", "MiB"},
-                                             {"--max-header", "1"},
-                                             {"--unknown"},
-                                             {"word"}}) {
+  for (const auto& words : std::vector<std::vector<std::string>>{
+         {"--listen", "localhost"},
+         {"--listen", "127.0.0.1:65536"},
+         {"--listen", ":80"},
+         {"--model", "large"},
+         {"--device-blocks", "-1"},
+         {"--device-blocks", "0"},
+         {"--device-blocks", "1"},
+         {"--drain", "nan"},
+         {"--drain", "-1"},
+         {"--host-pool", "MiB"},
+         {"--host-pool", "1.5GiB"},
+         {"--host-pool", "1 GiB"},
+         {"--host-pool", "-1"},
+         {"--host-pool", "1TB"},
+         {"--host-pool", "99999999999999999999"},
+         {"--host-pool", "99999999999GiB"},
+         {"--max-header", "1"},
+         {"--unknown"},
+         {"word"}}) {
     const auto parsed = parse(words);
     ASSERT_TRUE(std::holds_alternative<early_exit>(parsed)) << words.back();
     EXPECT_EQ(std::get<early_exit>(parsed).code, 2);
     EXPECT_GT(std::get<early_exit>(parsed).text.size(), 40u);
   }
+}
+
+TEST(ServeOptions, AreToldInSizesThatAreWhole) {
+  const auto parsed = parse({"--host-pool", "1.5GiB"});
+  EXPECT_EQ(std::get<early_exit>(parsed).text,
+            "kvtide-serve: --host-pool: 1.5GiB is not a whole number of bytes, "
+            "KiB, MiB or GiB below 2^64 bytes, for example 1536MiB\nRun with "
+            "--help for the "
+            "options.");
+  EXPECT_EQ(accepted({"--host-pool", "1536MiB"}).engine.host_bytes,
+            std::uint64_t{3} << 29);
+  EXPECT_EQ(accepted({"--host-pool", "7"}).engine.host_bytes, 7u);
+}
+
+TEST(ServeOptions, AreExplainedWithTheBoundsThatHold) {
+  EXPECT_NE(std::get<early_exit>(parse({"--help"}))
+              .text.find("Blocks of device memory (2 to 10000000"),
+            std::string::npos);
+  EXPECT_EQ(accepted({"--device-blocks", "2"}).engine.device_blocks, 2u);
 }
 
 TEST(ServeOptions, AreExplainedOnRequest) {

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <limits>
 #include <optional>
 #include <set>
 #include <string>
@@ -28,6 +29,12 @@ http_answer wrong_field(std::string_view field, const std::string& rule) {
   text += field;
   text += "' must be ";
   return unprocessable("invalid_field", text + rule + ".");
+}
+
+http_answer not_an_object() {
+  return unprocessable("not_an_object",
+                       "The body must be an object, for example "
+                       "{\"prompt\": \"Hello\"}.");
 }
 
 // Long names of a client's own come back cut short.
@@ -121,25 +128,39 @@ read_completion_body(std::string_view body, const completion_limits& limits) {
   // Of two fields with one name the parser keeps the last and says nothing.
   auto names = std::vector<std::set<std::string>>{};
   auto twice = std::optional<std::string>{};
-  const auto watch = [&](int, json::parse_event_t event, json& value) {
+  // Of the body itself, the last one that was seen.
+  auto field = std::string{};
+  const auto watch = [&](int depth, json::parse_event_t event, json& value) {
     if (event == json::parse_event_t::object_start)
       names.emplace_back();
     else if (event == json::parse_event_t::object_end)
       names.pop_back();
-    else if (event == json::parse_event_t::key && !twice
-             && !names.back().insert(value.get<std::string>()).second)
-      twice = value.get<std::string>();
+    else if (event == json::parse_event_t::key) {
+      const auto name = value.get<std::string>();
+      if (depth == 1)
+        field = name;
+      if (!twice && !names.back().insert(name).second)
+        twice = name;
+    }
     return true;
   };
-  const auto parsed = json::parse(body, watch, false);
-  if (parsed.is_discarded())
+  auto parsed = json{};
+  try {
+    parsed = json::parse(body, watch);
+  } catch (const json::out_of_range&) {
+    // It is JSON, with a number beyond all that a field takes.
+    auto to = reading{};
+    if (!field.empty())
+      read_field(field, json(std::numeric_limits<double>::infinity()), limits,
+                 to);
+    return to.failure ? *std::move(to.failure) : not_an_object();
+  } catch (const json::exception&) {
     return make_error(400, "malformed_json",
                       "The body is not JSON in UTF-8; send one object, for "
                       "example {\"prompt\": \"Hello\"}.");
+  }
   if (!parsed.is_object())
-    return unprocessable("not_an_object",
-                         "The body must be an object, for example "
-                         "{\"prompt\": \"Hello\"}.");
+    return not_an_object();
   if (twice)
     return unprocessable("duplicate_field", "Field '" + short_name(*twice)
                                               + "' comes twice; send it once.");

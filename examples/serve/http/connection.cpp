@@ -12,6 +12,7 @@
 #include <boost/beast/http/message.hpp>
 #include <boost/beast/http/write.hpp>
 #include <cassert>
+#include <iterator>
 #include <sstream>
 #include <utility>
 
@@ -35,6 +36,16 @@ std::int64_t seconds_since_1970() {
   return std::chrono::duration_cast<std::chrono::seconds>(
            std::chrono::system_clock::now().time_since_epoch())
     .count();
+}
+
+// Whether it is known where the body ends and what it says. The parser leaves
+// all codings but the last one to us, and takes a body without "chunked" at the
+// end for none: what follows would be read as the next request.
+bool knows_coding(const http::request_header<>& head) {
+  const auto given = head.equal_range(http::field::transfer_encoding);
+  return given.first == given.second
+      || (std::next(given.first) == given.second
+          && beast::iequals(given.first->value(), "chunked"));
 }
 
 std::string to_text(const http::response_header<>& head) {
@@ -67,8 +78,8 @@ constexpr auto cut_off_text
 } // namespace
 
 connection::connection(server_state& state, asio::ip::tcp::socket socket)
-  : state_(state), socket_(std::move(socket)), writer_(socket_),
-    timer_(state.io) {
+  : state_(state), socket_(std::move(socket)),
+    writer_(socket_, state.opts.write_timeout), timer_(state.io) {
   // nop
 }
 
@@ -218,6 +229,10 @@ bool connection::parse_some() {
     refuse_request(failure);
     return false;
   }
+  if (parser_->is_header_done() && !knows_coding(parser_->get())) {
+    refuse_coding();
+    return false;
+  }
   if (parser_->is_done()) {
     const auto request = parser_->release();
     parser_.reset();
@@ -253,6 +268,15 @@ void connection::refuse_request(const boost::system::error_code& failure) {
     answer(make_error(400, "malformed_http",
                       "This is not a request of HTTP/1.1 (" + failure.message()
                         + "); see RFC 9112."));
+}
+
+void connection::refuse_coding() {
+  close_after_ = true;
+  head_only_ = false;
+  old_http_ = false;
+  answer(make_error(501, "unknown_coding",
+                    "The only Transfer-Encoding that is understood is "
+                    "'chunked'; send the body as it is."));
 }
 
 // -- serving ------------------------------------------------------------------
@@ -348,7 +372,7 @@ void connection::on_text(std::uint64_t number, std::string_view text) {
   }
   send_in_stream(piece_event(running_->head, text));
   // The buffer is this client's own: the engine never waits for it.
-  if (writer_.unsent() > state_.opts.max_unsent_bytes)
+  if (writer_.untaken() > state_.opts.max_unsent_bytes)
     drop_slow_reader();
 }
 
@@ -471,18 +495,16 @@ void connection::send(std::string_view bytes) {
 void connection::write_more() {
   if (phase_ == phase::closed)
     return;
-  const auto started
-    = writer_.start(state_.opts.write_timeout,
-                    [self = shared_from_this()](
-                      const boost::system::error_code& failure,
-                      std::size_t bytes) { self->on_written(failure, bytes); });
-  if (started)
-    arm();
+  writer_.start(
+    [self = shared_from_this()](const boost::system::error_code& failure) {
+      self->on_written(failure);
+    });
+  writer_.look();
+  arm();
 }
 
-void connection::on_written(const boost::system::error_code& failure,
-                            std::size_t bytes) {
-  writer_.ended(bytes);
+void connection::on_written(const boost::system::error_code& failure) {
+  writer_.ended();
   if (phase_ == phase::closed)
     return;
   if (failure) {
@@ -526,6 +548,7 @@ void connection::on_deadline() {
   armed_for_ = clock::time_point::max();
   if (phase_ == phase::closed)
     return;
+  writer_.look();
   const auto now = clock::now();
   if (now >= writer_.deadline()) {
     drop_slow_reader();

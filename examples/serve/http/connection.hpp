@@ -88,6 +88,7 @@ private:
   void parse();
   bool parse_some();
   void refuse_request(const boost::system::error_code& failure);
+  void refuse_coding();
   void expect_request(std::chrono::milliseconds timeout);
 
   // -- serving ----------------------------------------------------------------
@@ -106,7 +107,7 @@ private:
 
   void send(std::string_view bytes);
   void write_more();
-  void on_written(const boost::system::error_code& failure, std::size_t bytes);
+  void on_written(const boost::system::error_code& failure);
 
   // -- deadlines --------------------------------------------------------------
 

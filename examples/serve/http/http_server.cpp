@@ -13,8 +13,11 @@
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/socket_base.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/system/system_error.hpp>
 #include <csignal>
+#include <fcntl.h>
 #include <string>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -26,7 +29,7 @@ using boost::system::error_code;
 
 namespace {
 
-// After an accept that failed, as it does without free file descriptors.
+// After an accept that failed for a reason that nothing here can end.
 constexpr auto accept_pause = std::chrono::milliseconds{100};
 
 const std::string& too_many() {
@@ -42,6 +45,50 @@ const std::string& too_many() {
          + "\r\nRetry-After: 1\r\nConnection: close\r\n\r\n" + body;
   }();
   return text;
+}
+
+/// A descriptor that is given up for a moment when there are no others, so that
+/// whoever waits is told so.
+class spare_file {
+public:
+  spare_file() : fd_(open("/dev/null", O_RDONLY | O_CLOEXEC)) {
+    // nop
+  }
+
+  spare_file(const spare_file&) = delete;
+  spare_file& operator=(const spare_file&) = delete;
+
+  ~spare_file() {
+    give_up();
+  }
+
+  [[nodiscard]] bool there() const noexcept {
+    return fd_ >= 0;
+  }
+
+  void give_up() noexcept {
+    if (there())
+      close(std::exchange(fd_, -1));
+  }
+
+  void take_back() noexcept {
+    if (!there())
+      fd_ = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  }
+
+private:
+  int fd_;
+};
+
+bool no_files(const error_code& why) {
+  return why == boost::system::errc::too_many_files_open
+      || why == boost::system::errc::too_many_files_open_in_system;
+}
+
+kvtide::error too_few_files() {
+  return {kvtide::ec::out_of_memory,
+          "The system refuses the files that a server needs; allow more open "
+          "files for this process, for example with 'ulimit -n 1100'."};
 }
 
 } // namespace
@@ -61,7 +108,11 @@ struct http_server::impl {
   }
 
   kvtide::error open() {
+    if (!spare.there())
+      return too_few_files();
     const auto fail = [this](const error_code& why) {
+      if (no_files(why))
+        return too_few_files();
       return kvtide::error{
         kvtide::ec::invalid_options,
         "Cannot listen on " + state.opts.address + " port "
@@ -72,7 +123,10 @@ struct http_server::impl {
     auto why = error_code{};
     const auto address = asio::ip::make_address(state.opts.address, why);
     if (why)
-      return fail(why);
+      return {kvtide::ec::invalid_options,
+              "Cannot listen on " + state.opts.address
+                + ": names are not looked up; give a numeric address of this "
+                  "machine, for example 127.0.0.1 or [::1]."};
     const auto endpoint = tcp::endpoint{address, state.opts.port};
     acceptor.open(endpoint.protocol(), why);
     if (!why)
@@ -81,6 +135,9 @@ struct http_server::impl {
       acceptor.bind(endpoint, why);
     if (!why)
       acceptor.listen(asio::socket_base::max_listen_connections, why);
+    // For the one accept that is not the loop's.
+    if (!why)
+      acceptor.non_blocking(true, why);
     if (!why)
       port = acceptor.local_endpoint(why).port();
     // From here on a signal waits for `run`, so that whoever has heard of the
@@ -98,6 +155,10 @@ struct http_server::impl {
     acceptor.async_accept([this](const error_code& why, tcp::socket socket) {
       if (!acceptor.is_open())
         return;
+      if (no_files(why) && turn_away()) {
+        accept();
+        return;
+      }
       if (why) {
         pause.expires_after(accept_pause);
         pause.async_wait([this](const error_code& cancelled) {
@@ -111,15 +172,33 @@ struct http_server::impl {
     });
   }
 
-  void welcome(tcp::socket socket) {
+  // Tells one client that there is no file left for it.
+  bool turn_away() {
+    spare.give_up();
+    auto why = error_code{};
+    // Does not wait, should nobody be there any more.
+    auto socket = acceptor.accept(why);
+    if (!why)
+      refuse(socket);
+    socket.close(why);
+    spare.take_back();
+    return spare.there();
+  }
+
+  // All that is done for it is one write that cannot wait.
+  void refuse(tcp::socket& socket) {
     auto ignored = error_code{};
+    state.metrics.connection_refused();
+    socket.non_blocking(true, ignored);
+    socket.write_some(asio::buffer(too_many()), ignored);
+  }
+
+  void welcome(tcp::socket socket) {
     if (state.connections.size() >= state.opts.max_connections) {
-      // All that is done for it is one write that cannot wait.
-      state.metrics.connection_refused();
-      socket.non_blocking(true, ignored);
-      socket.write_some(asio::buffer(too_many()), ignored);
+      refuse(socket);
       return;
     }
+    auto ignored = error_code{};
     socket.set_option(tcp::no_delay{true}, ignored);
     if (const auto bytes = state.opts.socket_send_bytes; bytes > 0)
       socket.set_option(asio::socket_base::send_buffer_size{bytes}, ignored);
@@ -146,15 +225,12 @@ struct http_server::impl {
     signals.async_wait([this](const error_code& cancelled, int) {
       if (cancelled)
         return;
-      if (state.draining) {
-        // A third one ends the process.
-        cut_off();
-        signals.cancel();
-        signals.clear();
-      } else {
+      if (!state.draining)
         drain();
-        await_signal();
-      }
+      else if (!hurried)
+        cut_off();
+      // Later ones change nothing: what is left ends within its own time.
+      await_signal();
     });
   }
 
@@ -175,6 +251,7 @@ struct http_server::impl {
   }
 
   void cut_off() {
+    hurried = true;
     for_all([](connection& one) { one.cut_off(); });
     deadline.expires_after(state.opts.last_answers);
     deadline.async_wait([this](const error_code& cancelled) {
@@ -192,7 +269,10 @@ struct http_server::impl {
   server_state state;
   /// Kept, as other threads may ask while the socket is being closed.
   std::uint16_t port = 0;
+  /// What ran was cut off.
+  bool hurried = false;
   tcp::acceptor acceptor;
+  spare_file spare;
   asio::signal_set signals;
   /// Between two accepts.
   asio::steady_timer pause;
@@ -202,10 +282,19 @@ struct http_server::impl {
 
 kvtide::result<std::unique_ptr<http_server>>
 http_server::listen(const server_options& opts, completion_engine& engine) {
-  auto ptr = std::make_unique<impl>(opts, engine);
-  if (auto failure = ptr->open(); failure.code != kvtide::ec::none)
-    return failure;
-  return std::unique_ptr<http_server>{new http_server{std::move(ptr)}};
+  try {
+    auto ptr = std::make_unique<impl>(opts, engine);
+    if (auto failure = ptr->open(); failure.code != kvtide::ec::none)
+      return failure;
+    return std::unique_ptr<http_server>{new http_server{std::move(ptr)}};
+  } catch (const boost::system::system_error& failure) {
+    // The loop and the signals report what they need of the system this way.
+    return no_files(failure.code())
+           ? too_few_files()
+           : kvtide::error{kvtide::ec::out_of_memory,
+                           "The system refuses what a server needs: "
+                             + failure.code().message() + "."};
+  }
 }
 
 http_server::http_server(std::unique_ptr<impl> ptr) noexcept
@@ -226,8 +315,7 @@ drain_report http_server::run() {
   // Completions end on the engine's threads, which this thread has to wait for.
   const auto work = asio::make_work_guard(state.io);
   state.io.run();
-  auto ignored = error_code{};
-  impl_->signals.clear(ignored);
+  // Signals stay caught, or one that comes now would end the process.
   impl_->close_all();
   return {state.finished, state.cut_off, state.open_completions};
 }

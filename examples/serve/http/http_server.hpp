@@ -35,7 +35,7 @@ struct drain_report {
 /// * Requests that are sent without waiting for answers are served one after
 ///   the other.
 /// * SIGTERM and SIGINT, from `listen` on, are `stop`; a second one cuts off at
-///   once, a third one ends the process.
+///   once, further ones change nothing. They stay caught until the destructor.
 ///
 /// Thread-safety: `stop` from any thread, all else from one.
 class http_server {
@@ -43,7 +43,7 @@ public:
   /// Opens the socket; nothing is accepted before `run`. `engine` is borrowed
   /// and must live, and call back, no longer than this object.
   /// @returns `ec::invalid_options` if there is no such address or the port is
-  ///          taken
+  ///          taken; `ec::out_of_memory` if the system refuses open files
   static kvtide::result<std::unique_ptr<http_server>>
   listen(const server_options& opts, completion_engine& engine);
 

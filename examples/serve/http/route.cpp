@@ -17,27 +17,46 @@ http_answer wrong_method(std::string_view path, std::string allow) {
   return out;
 }
 
+char lower(char letter) {
+  return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter + 32)
+                                        : letter;
+}
+
+bool same_but_case(std::string_view given, std::string_view wanted) {
+  return std::equal(given.begin(), given.end(), wanted.begin(), wanted.end(),
+                    [](char lhs, char rhs) { return lower(lhs) == rhs; });
+}
+
 // Whether a Content-Type says JSON, its parameters aside. Without one there is
 // nothing to contradict.
 bool is_json(std::string_view content_type) {
   auto type = content_type.substr(0, content_type.find(';'));
   while (!type.empty() && (type.back() == ' ' || type.back() == '\t'))
     type.remove_suffix(1);
-  constexpr auto json = std::string_view{"application/json"};
-  const auto lower = [](char letter) {
-    return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter + 32)
-                                          : letter;
-  };
-  return type.empty()
-      || std::equal(type.begin(), type.end(), json.begin(), json.end(),
-                    [&](char lhs, char rhs) { return lower(lhs) == rhs; });
+  return type.empty() || same_but_case(type, "application/json");
+}
+
+// The path in a target in absolute form, which a server must take as well (RFC
+// 9112, 3.2.2), or in origin form. Which host is named makes no difference
+// here, as there is one.
+std::string_view path_of(std::string_view target) {
+  for (const auto scheme :
+       {std::string_view{"http://"}, std::string_view{"https://"}})
+    if (same_but_case(target.substr(0, scheme.size()), scheme)) {
+      const auto rest = target.substr(scheme.size());
+      const auto host = std::min(rest.find_first_of("/?"), rest.size());
+      if (host > 0)
+        target = rest.substr(host);
+      break;
+    }
+  return target.substr(0, target.find('?'));
 }
 
 } // namespace
 
 routed_call route(const request_head& head, std::string_view body,
                   const completion_limits& limits) {
-  const auto path = head.target.substr(0, head.target.find('?'));
+  const auto path = path_of(head.target);
   const auto reads = head.method == "GET" || head.method == "HEAD";
   if (path == "/healthz") {
     if (reads)

@@ -26,7 +26,8 @@ using routed_call
 struct request_head {
   /// In upper case, as it was sent.
   std::string_view method;
-  /// Path and query; the query is ignored.
+  /// Path and query, in absolute form with a host before them; host and query
+  /// are ignored.
   std::string_view target;
   /// Value of Content-Type; empty if there is none.
   std::string_view content_type;

@@ -4,10 +4,13 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <sstream>
 #include <string_view>
 
@@ -38,21 +41,44 @@ void add_number(CLI::App& app, const char* name, T& target, T low, T high,
     ->check(CLI::Validator{check, ""});
 }
 
-// A number of bytes, also as "64MiB"; all units are powers of 1,024.
+// "64MiB": a whole number and a unit, all units being powers of 1,024.
+std::optional<std::uint64_t> read_size(std::string_view given) {
+  auto number = std::uint64_t{0};
+  const auto* end = given.data() + given.size();
+  const auto parsed = std::from_chars(given.data(), end, number);
+  if (parsed.ec != std::errc{})
+    return std::nullopt;
+  const auto unit
+    = std::string_view{parsed.ptr, static_cast<std::size_t>(end - parsed.ptr)};
+  constexpr auto units
+    = std::array<std::string_view, 4>{"", "KiB", "MiB", "GiB"};
+  const auto* found = std::find(units.begin(), units.end(), unit);
+  const auto shift = 10 * (found - units.begin());
+  if (found == units.end()
+      || number > std::numeric_limits<std::uint64_t>::max() >> shift)
+    return std::nullopt;
+  return number << shift;
+}
+
 void add_size(CLI::App& app, const char* name, std::uint64_t& target,
               const std::string& text) {
-  const auto starts_with_digit = [](const std::string& given) {
-    // A unit alone would count as one.
-    const auto good = !given.empty() && given[0] >= '0' && given[0] <= '9';
-    return good ? std::string{} : given + " is not a number of bytes";
+  const auto check = [](const std::string& given) {
+    return read_size(given)
+           ? std::string{}
+           : given
+               + " is not a whole number of bytes, KiB, MiB or GiB below 2^64 "
+                 "bytes, for example 1536MiB";
   };
   app
-    .add_option(name, target,
-                text + " (bytes, KiB, MiB or GiB; default "
-                  + std::to_string(target) + ")")
+    .add_option_function<std::string>(
+      name,
+      [&target](const std::string& given) {
+        target = read_size(given).value_or(target);
+      },
+      text + " (bytes, KiB, MiB or GiB; default " + std::to_string(target)
+        + ")")
     ->type_name("SIZE")
-    ->transform(CLI::AsSizeValue(false).description(""))
-    ->transform(CLI::Validator{starts_with_digit, ""}); // Runs first.
+    ->check(CLI::Validator{check, ""});
 }
 
 // Seconds with a fraction, up to a day.

@@ -29,8 +29,8 @@ struct server_options {
   /// Of further requests that come while one is being answered. They are served
   /// in their order; who sends more meanwhile is hung up on.
   std::size_t max_pipelined_bytes = std::size_t{64} << 10;
-  /// Bytes of a stream that the client's socket does not take; beyond them its
-  /// completion is aborted and the connection closed.
+  /// Bytes of a stream that the client's socket does not take, here and in the
+  /// kernel; beyond them its completion is aborted and the connection closed.
   std::size_t max_unsent_bytes = std::size_t{256} << 10;
   /// Size of a socket's send buffer in bytes; zero leaves it to the system.
   int socket_send_bytes = 0;
@@ -40,8 +40,8 @@ struct server_options {
   std::chrono::milliseconds request_timeout{10'000};
   /// A connection may be idle for so long between two requests.
   std::chrono::milliseconds idle_timeout{60'000};
-  /// A client that reads nothing for so long while there is something to read
-  /// is hung up on.
+  /// A client whose socket takes nothing for so long while there is something
+  /// to take is hung up on.
   std::chrono::milliseconds write_timeout{30'000};
 
   /// Completions that run when the server is told to stop may go on for so
