@@ -6,6 +6,7 @@
 #include "examples/serve/http/server_state.hpp"
 
 #include <boost/asio/buffer.hpp>
+#include <boost/asio/error.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -85,6 +86,12 @@ bool no_files(const error_code& why) {
       || why == boost::system::errc::too_many_files_open_in_system;
 }
 
+// Whoever waited, before it was accepted.
+bool went_away(const error_code& why) {
+  return why == asio::error::would_block
+      || why == asio::error::connection_aborted;
+}
+
 kvtide::error too_few_files() {
   return {kvtide::ec::out_of_memory,
           "The system refuses the files that a server needs; allow more open "
@@ -135,9 +142,13 @@ struct http_server::impl {
       acceptor.bind(endpoint, why);
     if (!why)
       acceptor.listen(asio::socket_base::max_listen_connections, why);
-    // For the one accept that is not the loop's.
+    // Whoever waited may have gone before it is accepted; accepting does not
+    // wait for somebody else then.
     if (!why)
       acceptor.non_blocking(true, why);
+    if (!why)
+      acceptor.set_option(asio::socket_base::enable_connection_aborted{true},
+                          why);
     if (!why)
       port = acceptor.local_endpoint(why).port();
     // From here on a signal waits for `run`, so that whoever has heard of the
@@ -151,38 +162,42 @@ struct http_server::impl {
 
   // -- clients ----------------------------------------------------------------
 
-  void accept() {
-    acceptor.async_accept([this](const error_code& why, tcp::socket socket) {
-      if (!acceptor.is_open())
-        return;
-      if (no_files(why) && turn_away()) {
-        accept();
-        return;
-      }
-      if (why) {
-        pause.expires_after(accept_pause);
-        pause.async_wait([this](const error_code& cancelled) {
-          if (!cancelled && acceptor.is_open())
-            accept();
-        });
-        return;
-      }
-      welcome(std::move(socket));
-      accept();
-    });
+  // Waits first: an accept asks for a file before it looks whether anybody is
+  // there, and would fail without files as long as nobody comes.
+  void await_client() {
+    spare.take_back();
+    acceptor.async_wait(tcp::acceptor::wait_read,
+                        [this](const error_code& why) {
+                          if (!acceptor.is_open())
+                            return;
+                          if (!why && accept()) {
+                            await_client();
+                            return;
+                          }
+                          pause.expires_after(accept_pause);
+                          pause.async_wait([this](const error_code& cancelled) {
+                            if (!cancelled && acceptor.is_open())
+                              await_client();
+                          });
+                        });
   }
 
-  // Tells one client that there is no file left for it.
-  bool turn_away() {
-    spare.give_up();
+  // False if nothing can be done for whoever waits.
+  bool accept() {
     auto why = error_code{};
-    // Does not wait, should nobody be there any more.
     auto socket = acceptor.accept(why);
-    if (!why)
-      refuse(socket);
-    socket.close(why);
-    spare.take_back();
-    return spare.there();
+    if (!why) {
+      welcome(std::move(socket));
+      return true;
+    }
+    if (no_files(why)) {
+      // That it is turned away is all that it can be told.
+      spare.give_up();
+      socket = acceptor.accept(why);
+      if (!why)
+        refuse(socket);
+    }
+    return !why || went_away(why);
   }
 
   // All that is done for it is one write that cannot wait.
@@ -311,7 +326,7 @@ std::uint16_t http_server::port() const noexcept {
 drain_report http_server::run() {
   auto& state = impl_->state;
   impl_->await_signal();
-  impl_->accept();
+  impl_->await_client();
   // Completions end on the engine's threads, which this thread has to wait for.
   const auto work = asio::make_work_guard(state.io);
   state.io.run();
