@@ -162,9 +162,8 @@ std::string line_of(const calibration_key& key) {
 /// A file of ours has a line per device and driver; what is larger is not ours.
 constexpr std::uintmax_t largest_file = 64u << 10;
 
-/// @returns the lines, or why there are none to be had. A file that is not
-/// there
-///          has no lines.
+/// @returns the lines, or why there are none to be had; a file that is not
+///          there has none
 result<std::vector<std::string>> lines_of(const std::string& file) {
   namespace fs = std::filesystem;
   const auto refused = [](std::string why) {
