@@ -231,6 +231,8 @@ scheduler(scheduler_actor::stateful_pointer<scheduler_state> self,
     [&st](msg::worker_left& x) { st.push(std::move(x)); },
     [&st](msg::transfers_done& x) { st.on(x); },
     [&st](msg::ticked& x) { st.on(x); },
+    [](const msg::steps_taken&) {},
+    [](const msg::chunks_kept&) {},
     // From requests.
     [&st](msg::store_offer& x) { st.on(x); },
     [&st](msg::load_offer& x) { st.on(x); },

@@ -3,6 +3,7 @@
 #include "messages/all.hpp"
 
 #include "messages/gpu_worker.hpp"
+#include "messages/join.hpp"
 #include "messages/scheduler.hpp"
 
 #include <caf/actor_system_config.hpp>

@@ -104,12 +104,25 @@ struct device_woke;
 struct watch_scheduler;
 struct watch_rank;
 
+// ranks of other processes
+struct knock;
+struct join;
+struct join_refused;
+struct joined;
+struct attach;
+struct steps_taken;
+struct chunks_kept;
+
 } // namespace kvtide::msg
 
 // clang-format off
 
 // What crosses processes.
 CAF_BEGIN_TYPE_ID_BLOCK(kvtide_wire, caf::first_custom_type_id)
+  CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::knock))
+  CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::join))
+  CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::join_refused))
+  CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::joined))
   CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::begin_step))
   CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::stores))
   CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::tick))
@@ -119,6 +132,8 @@ CAF_BEGIN_TYPE_ID_BLOCK(kvtide_wire, caf::first_custom_type_id)
   CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::report_again))
   CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::worker_left))
   CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::pause))
+  CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::steps_taken))
+  CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::chunks_kept))
 CAF_END_TYPE_ID_BLOCK(kvtide_wire)
 
 // What never leaves its process: these carry pointers, or have no reason to.
@@ -209,6 +224,7 @@ CAF_BEGIN_TYPE_ID_BLOCK(kvtide_local, caf::id_block::kvtide_wire::end)
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::explain_keys))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::explained))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::explain_answer))
+  CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::attach))
 CAF_END_TYPE_ID_BLOCK(kvtide_local)
 
 // clang-format on

@@ -9,6 +9,7 @@
 #include "core/order_log.hpp"
 #include "messages/fwd.hpp"
 #include "messages/inspect.hpp"
+#include "messages/join.hpp"
 #include "messages/timer.hpp"
 
 #include <caf/meta/type_name.hpp>
@@ -187,6 +188,8 @@ using gpu_worker_actor = caf::typed_actor<
   caf::reacts_to<msg::begin_step>, caf::reacts_to<msg::stores>,
   caf::reacts_to<msg::tick>, caf::reacts_to<msg::pause>,
   caf::reacts_to<msg::report_again>,
+  // From the link of its process.
+  caf::reacts_to<msg::attach>,
   // From the rank side.
   caf::reacts_to<msg::register_kv>, caf::reacts_to<msg::unregister_kv>,
   caf::reacts_to<msg::await_step>, caf::reacts_to<msg::end_step>,

@@ -131,14 +131,59 @@ struct worker_ready {
   rank_id rank = 0;
   incarnation_id incarnation = 0;
   std::uint64_t slots = 0;
-  /// Makes its copies. Null if these end with the sender.
+  /// Makes its copies. Null if these end with the sender, or if nobody here can
+  /// know when they end.
   caf::strong_actor_ptr device{};
+  /// The sender is in another process: its end may only be that of the
+  /// connection, and its copies go on. They are over when it says so after it
+  /// came back, or when a later life of the rank is ready.
+  bool remote = false;
 };
 
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, worker_ready& x) {
   return f(caf::meta::type_name("worker_ready"), x.rank, x.incarnation, x.slots,
-           x.device);
+           x.device, x.remote);
+}
+
+/// Chunks that were in the sender's host pool when it started: it outlived an
+/// earlier life of the rank. Comes before `worker_ready`, in any number of
+/// parts; what no part names is gone.
+struct chunks_kept {
+  rank_id rank = 0;
+  incarnation_id incarnation = 0;
+  struct chunk {
+    slot_id slot = 0;
+    /// `core::wide_digest_of` its key.
+    std::uint64_t digest_low = 0;
+    std::uint64_t digest_high = 0;
+  };
+  std::vector<chunk> chunks;
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, chunks_kept::chunk& x) {
+  return f(caf::meta::type_name("chunk"), x.slot, x.digest_low, x.digest_high);
+}
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, chunks_kept& x) {
+  return f(caf::meta::type_name("chunks_kept"), x.rank, x.incarnation,
+           x.chunks);
+}
+
+/// How far a worker of another process has come with its plans: the scheduler
+/// stops planning stores for a rank that falls behind (CNT-02).
+struct steps_taken {
+  rank_id rank = 0;
+  incarnation_id incarnation = 0;
+  /// The last one whose plan arrived.
+  step_id step = 0;
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, steps_taken& x) {
+  return f(caf::meta::type_name("steps_taken"), x.rank, x.incarnation, x.step);
 }
 
 /// The sender's memory is about to go: jobs fail until it is ready again.
@@ -314,7 +359,8 @@ using scheduler_engine_port = caf::typed_actor<
 /// What a worker may say.
 using scheduler_worker_port = caf::typed_actor<
   caf::reacts_to<msg::worker_ready>, caf::reacts_to<msg::worker_left>,
-  caf::reacts_to<msg::transfers_done>, caf::reacts_to<msg::ticked>>;
+  caf::reacts_to<msg::transfers_done>, caf::reacts_to<msg::ticked>,
+  caf::reacts_to<msg::steps_taken>, caf::reacts_to<msg::chunks_kept>>;
 
 /// What a request may say.
 using scheduler_request_port

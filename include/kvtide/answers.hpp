@@ -106,6 +106,8 @@ struct stats {
   /// the ranks (R10), index n breaches of Sn. What a rank counts itself is in
   /// its `rank_stats`.
   std::array<std::uint64_t, 14> order_errors_by_rule{};
+  /// Messages of a rank's earlier lives and connections, ignored.
+  std::uint64_t late_messages = 0;
   /// Requests that go on without the cache, as their actor died.
   std::uint64_t lost_requests = 0;
   /// Times the host pool's book was lost, see `cache_lost`. The counts of
@@ -173,11 +175,15 @@ struct rank_lost {
   incarnation_id incarnation = 0;
 };
 
-/// This life of a rank takes part from the next step on. The host pool is
-/// empty, as after a reset.
+/// This life of a rank takes part from the next step on.
 struct rank_back {
   rank_id rank = 0;
   incarnation_id incarnation = 0;
+  /// It is the life that was lost: only the connection was. What the host pool
+  /// has stays, and so does the rank's GPU memory. Otherwise the rank's GPU
+  /// memory is new, and of the host pool only what its memory kept
+  /// (`options::pool_name`) is found again.
+  bool same_life = false;
 };
 
 /// The host pool's book was lost and starts again, empty. As after a reset,

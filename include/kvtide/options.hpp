@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -83,6 +84,25 @@ enum class order_checks : std::uint8_t {
   fatal,
 };
 
+class network;
+
+/// In which process the worker of a rank lives.
+struct worker_place {
+  enum class kind : std::uint8_t {
+    /// In the process of the runtime: `runtime::local_rank`.
+    here,
+    /// In another process (kvtide/worker.hpp) that dials
+    /// `network_options::listen`.
+    dials_in,
+    /// In another process that listens: the runtime dials `address`.
+    dialed,
+  };
+
+  kind where = kind::here;
+  /// "host:port"; only of `dialed`. Ranks of one process share one.
+  std::string address;
+};
+
 /// Configures one runtime. Read once by `runtime::start`, not kept.
 struct options {
   /// KV groups in order. At least one.
@@ -103,12 +123,22 @@ struct options {
   /// Tensor-parallel ranks, 1 to 64.
   std::uint32_t ranks = 1;
 
+  /// Where each rank's worker lives, one per rank; empty: all here.
+  std::vector<worker_place> workers;
+
+  /// Required if a worker lives elsewhere; see kvtide/network.hpp.
+  std::shared_ptr<kvtide::network> network;
+
   /// Host pool per rank, in bytes, rounded down to whole slots once the ranks
   /// have said how large a chunk is. Zero turns offloading off: no thread is
   /// started, and every call is answered before it returns, as by a cache
   /// without room. Nothing is remembered of requests then, so a call that names
   /// an unknown one does not fail, and `step_call::rows` may be left empty.
   std::uint64_t host_bytes = 0;
+
+  /// Names host pools that outlive their process, in /dev/shm: a rank that is
+  /// started again finds its chunks there. Empty: memory of the process alone.
+  std::string pool_name;
 
   eviction_policy policy = eviction_policy::lru;
 
