@@ -64,6 +64,7 @@ protected:
     auto& line = lines.emplace_back(world);
     far_door = line.add(door, side::engine);
     far_link = line.add(uut, side::rank);
+    far_scheduler = line.add(scheduler, side::engine);
     knock(protocol);
   }
 
@@ -131,6 +132,7 @@ protected:
   std::deque<test::wire> lines;
   rank_door_actor far_door;
   rank_link_actor far_link;
+  scheduler_worker_port far_scheduler;
 };
 
 // -- joining ------------------------------------------------------------------
@@ -149,7 +151,7 @@ TEST_F(RankLink, WorkerHearsWhereItsSchedulerIs) {
   connect();
   let_in(2, 4);
   EXPECT_THAT(take_attached(), ElementsAre("2.1 4 77"));
-  EXPECT_EQ(met, ptr(scheduler));
+  EXPECT_EQ(met, ptr(far_scheduler));
   let_in(5, 6);
   EXPECT_THAT(take_attached(), ElementsAre("5.1 6 77"));
   pass(10s);

@@ -288,10 +288,13 @@ TEST_F(RemoteWorker, NothingStartsAfterTheLoss) {
   cut();
   say(msg::end_step{2, {}});
   world.advance(1s);
-  compute(3);
-  compute(4);
-  say(msg::fence_made{3, {}});
+  say(msg::await_step{3, {}});
   EXPECT_THAT(take_asked(), ElementsAre("fence 1"));
+  end(1);
+  say(msg::fence_made{3, {}});
+  say(msg::end_step{3, {}});
+  compute(4);
+  EXPECT_THAT(take_asked(), IsEmpty());
   EXPECT_EQ(state().failed_jobs, 4u);
   EXPECT_EQ(state().order.total(), 0u);
 }
