@@ -68,8 +68,7 @@ void caf_network::prepare(caf::actor_system_config& config) {
   config.set("middleman.workers", std::size_t{0});
   // Nobody talks to CAF's own dialers, so they need no threads.
   config.set("middleman.attach-utility-actors", true);
-  config.set("middleman.heartbeat-interval",
-             caf::timespan{heartbeat(opts_)});
+  config.set("middleman.heartbeat-interval", caf::timespan{heartbeat(opts_)});
   config.set("middleman.connection-timeout", caf::timespan{opts_.detection});
   if (!uses_tls(opts_))
     return;
@@ -95,8 +94,7 @@ error caf_network::open_door(caf::actor_system& sys,
               std::move(config));
 }
 
-error caf_network::open_link(caf::actor_system& sys,
-                             const rank_link_port& link,
+error caf_network::open_link(caf::actor_system& sys, const rank_link_port& link,
                              const std::string& scheduler) {
   auto config = dialer_config{};
   if (!scheduler.empty())
@@ -123,8 +121,8 @@ error caf_network::open(caf::actor_system& sys, published what,
                                  "an address"};
   if (auto fault = fault_of_targets(config.targets); fault.code != ec::none)
     return fault;
-  broker_ = sys.middleman().named_broker<caf::io::basp_broker>(
-    caf::atom("BASP"));
+  broker_
+    = sys.middleman().named_broker<caf::io::basp_broker>(caf::atom("BASP"));
   porter_ = std::make_shared<porter>(
     porter::settings{&sys, uses_tls(opts_), opts_.detection, home_});
   if (auto fault = porter_->start(); fault.code != ec::none)
@@ -137,8 +135,8 @@ error caf_network::open(caf::actor_system& sys, published what,
   config.guard = porter_;
   config.broker = broker_;
   config.patience = opts_.detection;
-  config.find = [opts = opts_](const std::string& name)
-    -> result<std::vector<endpoint>> {
+  config.find
+    = [opts = opts_](const std::string& name) -> result<std::vector<endpoint>> {
     auto address = core::read_peer_address(name, "the address");
     if (!address)
       return address.failure();
@@ -159,10 +157,9 @@ error caf_network::publish(caf::actor_system& sys, published what) {
   auto listener = listen_on(where_, opts_.listen);
   if (!listener)
     return listener.failure();
-  auto& mpx
-    = static_cast<connection::multiplexer&>(sys.middleman().backend());
-  auto door = caf::make_counted<entrance>(
-    porter_, std::move(listener).value(), home_, mpx);
+  auto& mpx = static_cast<connection::multiplexer&>(sys.middleman().backend());
+  auto door = caf::make_counted<entrance>(porter_, std::move(listener).value(),
+                                          home_, mpx);
   {
     const auto guard = std::lock_guard{mutex_};
     address_ = door->addr();

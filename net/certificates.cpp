@@ -4,15 +4,14 @@
 
 #include "net/tls_errors.hpp"
 
+#include <cerrno>
+#include <cstring>
+#include <memory>
 #include <openssl/bio.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
-
-#include <cerrno>
-#include <cstring>
-#include <memory>
 #include <sys/stat.h>
 
 namespace kvtide::net {
@@ -118,8 +117,8 @@ error fault_of_trusted(const file& trusted) {
        one = read_certificate(text.get())) {
     count += 1;
     if (const auto what = fault_of_time(one.get()); !what.empty())
-      return trusted.wrong("certificate " + std::to_string(count) + " in it: "
-                           + what);
+      return trusted.wrong("certificate " + std::to_string(count)
+                           + " in it: " + what);
   }
   // The end of the file is an error of its own.
   if (const auto what = tls_errors(); what != "no start line")

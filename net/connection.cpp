@@ -13,8 +13,8 @@
 
 namespace kvtide::net {
 
-using caf::io::network::operation;
 using caf::io::basp::message_type;
+using caf::io::network::operation;
 
 // -- the stream ---------------------------------------------------------------
 
@@ -42,9 +42,7 @@ connection::connection(multiplexer& mpx, unique_fd fd,
                        caf::openssl::session_ptr session, std::string peer,
                        side from, std::shared_ptr<household> home)
   : scribe(caf::io::connection_handle::from_int(home->next_handle++)),
-    peer_(std::move(peer)),
-    from_(from),
-    home_(std::move(home)),
+    peer_(std::move(peer)), from_(from), home_(std::move(home)),
     stream_(mpx, fd.release(), std::move(session)) {
   home_->connections += 1;
 }
@@ -136,9 +134,8 @@ void connection::detach_from(caf::io::abstract_broker* broker) {
   if (from_ == side::accepted) {
     const auto reason = why();
     if (!node_)
-      home_->refusals.note(peer_, reason.empty()
-                                    ? "it did not speak the protocol"
-                                    : reason);
+      home_->refusals.note(
+        peer_, reason.empty() ? "it did not speak the protocol" : reason);
     else
       log().info("network: {} is gone{}{}", peer_, reason.empty() ? "" : ": ",
                  reason);

@@ -61,8 +61,8 @@ struct dialer_config {
   std::function<void(const caf::strong_actor_ptr&)> reached;
 };
 
-using dialer_actor = caf::typed_actor<caf::reacts_to<dial_now>,
-                                      caf::reacts_to<dial_ended>>;
+using dialer_actor
+  = caf::typed_actor<caf::reacts_to<dial_now>, caf::reacts_to<dial_ended>>;
 
 struct dialer_state {
   static inline const char* name = "dialer";

@@ -44,14 +44,13 @@ result<std::vector<endpoint>> resolve(const core::peer_address& where,
   const auto code
     = ::getaddrinfo(where.host.c_str(), port.c_str(), &hints, &found);
   if (code != 0)
-    return error{ec::invalid_options,
-                 option + " is \"" + core::to_string(where)
-                   + "\", but that host cannot be found: "
-                   + (code == EAI_SYSTEM ? std::strerror(errno)
-                                         : ::gai_strerror(code))};
-  const auto guard
-    = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>{found,
-                                                           &::freeaddrinfo};
+    return error{
+      ec::invalid_options,
+      option + " is \"" + core::to_string(where)
+        + "\", but that host cannot be found: "
+        + (code == EAI_SYSTEM ? std::strerror(errno) : ::gai_strerror(code))};
+  const auto guard = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>{
+    found, &::freeaddrinfo};
   auto out = std::vector<endpoint>{};
   for (const auto* x = found; x != nullptr; x = x->ai_next) {
     auto one = endpoint{};

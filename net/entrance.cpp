@@ -12,21 +12,19 @@ entrance::entrance(std::shared_ptr<porter> guard, unique_fd listener,
                    std::shared_ptr<household> home,
                    connection::multiplexer& mpx)
   : doorman(caf::io::accept_handle::from_int(home->next_handle++)),
-    guard_(std::move(guard)),
-    listener_(std::move(listener)),
-    mpx_(mpx),
+    guard_(std::move(guard)), listener_(std::move(listener)), mpx_(mpx),
     self_(self_of(listener_.get())) {
   // nop
 }
 
 void entrance::launch() {
-  guard_->open_gate(std::move(listener_),
-                    [this, self = caf::intrusive_ptr<entrance>{this}](
-                      connection_ptr peer) {
-                      mpx_.post([self, peer = std::move(peer)]() mutable {
-                        self->admit(std::move(peer));
-                      });
-                    });
+  guard_->open_gate(
+    std::move(listener_),
+    [this, self = caf::intrusive_ptr<entrance>{this}](connection_ptr peer) {
+      mpx_.post([self, peer = std::move(peer)]() mutable {
+        self->admit(std::move(peer));
+      });
+    });
 }
 
 bool entrance::new_connection() {

@@ -162,9 +162,8 @@ void porter::wait_for_events() {
 
 void porter::look_at_visitors() {
   auto at = std::size_t{2};
-  std::erase_if(visitors_, [&](auto& x) {
-    return !serve(x, polled_[at++].revents != 0);
-  });
+  std::erase_if(visitors_,
+                [&](auto& x) { return !serve(x, polled_[at++].revents != 0); });
 }
 
 void porter::look_at_guests() {
@@ -277,8 +276,8 @@ porter::progress porter::shake(visitor& x, std::string& why) {
   if (x.session == nullptr) {
     // CAF reads the files again for each session, and throws if it cannot.
     try {
-      x.session = caf::openssl::make_session(*config_.system, x.fd.get(),
-                                             !x.answer);
+      x.session
+        = caf::openssl::make_session(*config_.system, x.fd.get(), !x.answer);
     } catch (const std::exception& fault) {
       const auto text = tls_errors();
       return fail(std::string{"own files: "} + fault.what() + ": " + text);
@@ -296,8 +295,8 @@ porter::progress porter::shake(visitor& x, std::string& why) {
   auto state = read();
   x.wants_write = false;
   if (state == rw_state::success) {
-    x.wants_write = x.session->write_some(count, x.fd.get(), &none, 0)
-                 == rw_state::success;
+    x.wants_write
+      = x.session->write_some(count, x.fd.get(), &none, 0) == rw_state::success;
     if (!x.wants_write)
       state = read();
   }
@@ -350,9 +349,8 @@ connection_ptr porter::connect(visitor& x, connection::side from) {
 }
 
 std::size_t porter::unproven() const {
-  const auto visiting
-    = std::count_if(visitors_.begin(), visitors_.end(),
-                    [](const auto& x) { return !x.answer; });
+  const auto visiting = std::count_if(visitors_.begin(), visitors_.end(),
+                                      [](const auto& x) { return !x.answer; });
   return static_cast<std::size_t>(visiting) + guests_.size();
 }
 

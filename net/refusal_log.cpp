@@ -16,9 +16,9 @@ void refusal_log::note(const std::string& who, const std::string& why,
     silent_ += 1;
     return;
   }
-  const auto others
-    = silent_ == 0 ? std::string{}
-                   : " (and " + std::to_string(silent_) + " more before)";
+  const auto others = silent_ == 0
+                      ? std::string{}
+                      : " (and " + std::to_string(silent_) + " more before)";
   silent_ = 0;
   log().warn("network: turned {} away: {}{}", who, why, others);
 }

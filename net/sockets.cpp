@@ -40,12 +40,11 @@ result<unique_fd> listen_on(const std::vector<endpoint>& where,
     if (auto fd = try_to_listen(one))
       return fd;
   const auto why = errno;
-  return error{ec::invalid_options, "cannot listen on " + name + ": "
-                                      + std::strerror(why)
-                                      + (why == EADDRINUSE
-                                           ? "; stop who has the port, or name "
-                                             "another one"
-                                           : "")};
+  return error{ec::invalid_options,
+               "cannot listen on " + name + ": " + std::strerror(why)
+                 + (why == EADDRINUSE ? "; stop who has the port, or name "
+                                        "another one"
+                                      : "")};
 }
 
 unique_fd start_to_connect(const endpoint& where) {
