@@ -149,10 +149,11 @@ void gpu_worker_state::begin_alone(step_id step) {
   const auto running = ledger.ids();
   if (checks)
     checks->begun(*lap, running);
-  if (running.empty())
-    say_ready({});
+  awaiting_fence = !running.empty();
+  if (awaiting_fence)
+    self->send(device, msg::make_fence{*lap, running, skipped});
   else
-    ask_fence(running, skipped);
+    say_ready({});
 }
 
 void gpu_worker_state::catch_up(held_plan plan) {

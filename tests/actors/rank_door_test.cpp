@@ -242,7 +242,7 @@ TEST_F(RankDoor, WatchesALinkOnceHoweverOftenItAsks) {
 
 TEST_F(RankDoor, LivesThroughWhatNobodyOrTheWrongOneSays) {
   world.send(
-    uut, msg::join{msg::protocol_version, encode_terms(terms_of(opts, 1, 5))});
+    uut, msg::join{msg::protocol_version, encode_terms(terms_of(opts, 1, 9))});
   world.send_as(links[0], caf::actor_cast<rank_link_port>(uut),
                 msg::join_refused{});
   world.run();

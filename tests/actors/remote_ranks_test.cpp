@@ -251,8 +251,8 @@ TEST_F(RemoteRanks, NobodyHereKnowsWhenTheCopiesOfItsDeviceEnd) {
   say(1, msg::worker_ready{
            1, 1, slots, caf::actor_cast<caf::strong_actor_ptr>(device), true});
   store_in_flight();
-  world.kill(device);
   cut(1);
+  world.kill(device);
   EXPECT_EQ(counters().quarantined_slots, 2u);
 }
 
