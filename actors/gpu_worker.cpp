@@ -173,7 +173,7 @@ void gpu_worker_state::await_step(const msg::await_step& req) {
   // `step_ready` by itself.
   if (req.plan.empty())
     return;
-  auto decoded = decode_plan(self->system(), req.plan);
+  auto decoded = decode_plan(req.plan);
   if (!decoded)
     return tell_rank(decoded.failure());
   const auto& plan = decoded.value();

@@ -591,8 +591,7 @@ void scheduler_state::end_step(step_phase& step) {
     (in_this_step ? flushed : deferred.jobs).push_back(work);
   }
   if (opts.delivery == plan_delivery::by_engine) {
-    plan.bytes = encode_plan(self->system(),
-                             {plan.step, plan.loads, std::move(flushed),
+    plan.bytes = encode_plan({plan.step, plan.loads, std::move(flushed),
                               plan.flush, jobs.settled_below()},
                              deferred);
   } else {
