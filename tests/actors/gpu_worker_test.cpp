@@ -5,6 +5,7 @@
 #include "messages/plan_bytes.hpp"
 #include "tests/support/actor_fixture.hpp"
 #include "tests/support/breach_ear.hpp"
+#include "tests/support/listen.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -42,15 +43,14 @@ struct scheduler_log {
 scheduler_worker_port::behavior_type
 fake_scheduler(scheduler_worker_port::stateful_pointer<fake_state>,
                scheduler_log* log) {
-  return {
+  return test::listen<scheduler_worker_port>(
     [=](const msg::worker_ready& x) { log->ready.push_back(x); },
     [=](const msg::worker_left& x) { log->left.push_back(x); },
     [=](const msg::transfers_done& x) {
       log->reports.insert(log->reports.end(), x.reports.begin(),
                           x.reports.end());
     },
-    [=](const msg::ticked& x) { log->ticks.push_back(x); },
-  };
+    [=](const msg::ticked& x) { log->ticks.push_back(x); });
 }
 
 struct rank_log {
