@@ -601,7 +601,12 @@ void scheduler_state::end_step(step_phase& step) {
   } else {
     if (step.begin_late)
       send_begin_step(step, std::move(flushed));
-    if (!deferred.jobs.empty())
+    const auto far = std::any_of(ranks.begin(), ranks.end(),
+                                 [](const rank_seat& x) { return x.remote; });
+    if (far) // CNT-02
+      for (auto& part : in_parts(std::move(deferred)))
+        broadcast(std::move(part));
+    else if (!deferred.jobs.empty())
       broadcast(std::move(deferred));
   }
   for (auto id : step.finished) {
