@@ -83,7 +83,7 @@ engine_model::outlet world::engine_outlet() {
     }
   };
   out.deliver = [this](step_id step, std::string bytes) {
-    const auto plan = decode_plan(actors_.system(), bytes);
+    const auto plan = decode_plan(bytes);
     for (rank_id r = 0; r < ranks_.size(); ++r) {
       auto& rank = ranks_[r];
       if (!rank.alive || rank.expected.count(step) == 0)
