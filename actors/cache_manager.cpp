@@ -74,6 +74,13 @@ void cache_manager_state::complete(const msg::complete_job& x,
     cache->move_to_newest(x.moved); // R12
 }
 
+void cache_manager_state::reset(const msg::reset_pool& x) {
+  if (x.kept)
+    cache->keep(*x.kept, x.running, x.keep_running);
+  else
+    cache->reset(x.running, x.keep_running);
+}
+
 void cache_manager_state::drain_events(const msg::drain_events& x) {
   self->send(sender(), msg::cache_events{x.turn, cache->take_events()});
 }
@@ -126,9 +133,7 @@ cache_manager(cache_manager_actor::stateful_pointer<cache_manager_state> self,
       st.cache->release_promise(x.promise);
     },
     [&st](const msg::release_slots& x) { st.cache->release_slots(x.slots); },
-    [&st](const msg::reset_pool& x) {
-      st.cache->reset(x.running, x.keep_running);
-    },
+    [&st](const msg::reset_pool& x) { st.reset(x); },
     [&st](const msg::drain_events& x) { st.drain_events(x); },
     [&st](const msg::get_pool_report& x) { st.report(x); },
     [&st](const msg::explain_keys& x) { st.explain(x); },

@@ -40,6 +40,7 @@ struct cache_manager_state {
   void complete(const msg::complete_jobs& x);
   /// @param done the keys of its rows
   void complete(const msg::complete_job& x, std::span<const chunk_key> done);
+  void reset(const msg::reset_pool& x);
   void drain_events(const msg::drain_events& x);
   void report(const msg::get_pool_report& x);
   void explain(const msg::explain_keys& x);

@@ -112,6 +112,7 @@ struct joined;
 struct attach;
 struct steps_taken;
 struct chunks_kept;
+struct host_rank;
 
 } // namespace kvtide::msg
 
@@ -225,6 +226,7 @@ CAF_BEGIN_TYPE_ID_BLOCK(kvtide_local, caf::id_block::kvtide_wire::end)
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::explained))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::explain_answer))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::attach))
+  CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::host_rank))
 CAF_END_TYPE_ID_BLOCK(kvtide_local)
 
 // clang-format on
