@@ -191,7 +191,7 @@ void gpu_worker_state::await_step(const msg::await_step& req) {
     note_awaited(req.step);
     return run_held_plans();
   }
-  auto decoded = decode_plan(self->system(), req.plan);
+  auto decoded = decode_plan(req.plan);
   if (!decoded)
     return tell_rank(decoded.failure());
   const auto& plan = decoded.value();

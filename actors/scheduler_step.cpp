@@ -595,14 +595,18 @@ void scheduler_state::end_step(step_phase& step) {
     (in_this_step ? flushed : deferred.jobs).push_back(work);
   }
   if (opts.delivery == plan_delivery::by_engine) {
-    plan.bytes = encode_plan(self->system(),
-                             {plan.step, plan.loads, std::move(flushed),
+    plan.bytes = encode_plan({plan.step, plan.loads, std::move(flushed),
                               plan.flush, jobs.settled_below()},
                              deferred);
   } else {
     if (step.begin_late)
       send_begin_step(step, std::move(flushed));
-    if (!deferred.jobs.empty())
+    const auto far = std::any_of(ranks.begin(), ranks.end(),
+                                 [](const rank_seat& x) { return x.remote; });
+    if (far) // CNT-02
+      for (auto& part : in_parts(std::move(deferred)))
+        broadcast(std::move(part));
+    else if (!deferred.jobs.empty())
       broadcast(std::move(deferred));
   }
   for (auto id : step.finished) {
