@@ -42,7 +42,7 @@ std::vector<rank_id> ranks_here(const options& opts) {
 runtime::impl::~impl() {
   using caf::exit_reason;
   // Whoever is let in now would find nobody.
-  if (door != nullptr)
+  if (opened)
     opts.network->close();
   caf::anon_send_exit(door, exit_reason::user_shutdown);
   caf::anon_send_exit(scheduler, exit_reason::user_shutdown);
@@ -83,6 +83,7 @@ error runtime::impl::open_door() {
   auto fault
     = opts.network->open_door(*system, door, core::dialed_addresses(opts));
   forget_system();
+  opened = fault.code == ec::none;
   return fault;
 }
 

@@ -87,6 +87,8 @@ struct runtime::impl : rank_home {
   scheduler_actor scheduler;
   /// Null if all ranks live here.
   rank_door_actor door;
+  /// The network has to be closed.
+  bool opened = false;
   ticket_id last_ticket = 0;
 };
 

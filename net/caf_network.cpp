@@ -115,6 +115,14 @@ error caf_network::open(caf::actor_system& sys, published what,
   if (std::exchange(used_, true))
     return {ec::invalid_options, "network serves, or served, another runtime "
                                  "or worker; make one for each"};
+  auto fault = open_all(sys, std::move(what), std::move(config));
+  if (fault.code != ec::none)
+    close();
+  return fault;
+}
+
+error caf_network::open_all(caf::actor_system& sys, published what,
+                            dialer_config config) {
   if (where_.empty() && config.targets.empty())
     return {ec::invalid_options, "network listens nowhere and has nobody to "
                                  "dial: set network_options::listen or name "

@@ -51,6 +51,9 @@ private:
   [[nodiscard]] error open(caf::actor_system& sys, published what,
                            dialer_config config);
 
+  [[nodiscard]] error open_all(caf::actor_system& sys, published what,
+                               dialer_config config);
+
   [[nodiscard]] error publish(caf::actor_system& sys, published what);
 
   [[nodiscard]] error fault_of_targets(const std::vector<std::string>& names);

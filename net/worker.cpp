@@ -4,6 +4,7 @@
 #include "actors/rank_door.hpp"
 #include "core/layout.hpp"
 #include "core/worker_places.hpp"
+#include "messages/join_terms.hpp"
 #include "net/worker_impl.hpp"
 
 #include <caf/actor_cast.hpp>
@@ -17,16 +18,29 @@
 namespace kvtide {
 
 worker::impl::~impl() {
-  opts.network->close();
+  if (opened)
+    opts.network->close();
   caf::anon_send_exit(link, caf::exit_reason::user_shutdown);
+}
+
+error worker::impl::open_link(const std::string& scheduler) {
+  auto refused = opts.network->open_link(
+    *system, caf::actor_cast<rank_link_port>(link), scheduler);
+  forget_system();
+  opened = refused.code == ec::none;
+  return refused;
 }
 
 void worker::impl::start_worker(rank::impl& seat) {
   auto worker_options = worker_config_of(opts, seat.id, seat.incarnation);
   worker_options.remote = true;
   start_rank(seat, std::move(worker_options), {});
+  // Another life each time: what was in the rank's memory before is gone.
+  const auto life = random_life();
   caf::anon_send(
-    link, net::link_rank{terms_of(opts, seat.id, random_life()), seat.worker});
+    link,
+    msg::host_rank{seat.id, life, encode_terms(terms_of(opts, seat.id, life)),
+                   caf::actor_cast<caf::strong_actor_ptr>(seat.worker)});
 }
 
 result<worker> worker::start(const worker_options& opts) {
@@ -44,13 +58,10 @@ result<worker> worker::start(const worker_options& opts) {
   if (auto refused = out->make_ranks(opts.ranks); refused.code != ec::none)
     return refused;
   out->start_system(shared.network.get());
-  out->link = out->system->spawn(net::simple_link);
+  out->link = out->system->spawn(rank_link, rank_link_config{});
   for (const auto& one : opts.ranks)
     out->start_worker(*out->find(one));
-  auto refused = shared.network->open_link(
-    *out->system, caf::actor_cast<rank_link_port>(out->link), opts.scheduler);
-  rank_home::forget_system();
-  if (refused.code != ec::none)
+  if (auto refused = out->open_link(opts.scheduler); refused.code != ec::none)
     return refused;
   return worker{std::move(out)};
 }

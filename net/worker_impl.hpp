@@ -6,9 +6,10 @@
 
 #include "actors/one_caller.hpp"
 #include "actors/rank_home.hpp"
-#include "net/simple_link.hpp"
+#include "actors/rank_link.hpp"
 
 #include <memory>
+#include <string>
 
 namespace kvtide {
 
@@ -18,12 +19,14 @@ struct worker::impl : rank_home {
 
   ~impl();
 
-  /// Gives a rank a device and a worker, and says so to the link. Each time is
-  /// another life: what was in the memory before is gone.
+  /// Gives a rank a device and a worker, and says so to the link.
   void start_worker(rank::impl& seat);
 
+  [[nodiscard]] error open_link(const std::string& scheduler);
+
   std::shared_ptr<one_caller> caller = std::make_shared<one_caller>();
-  net::simple_link_actor link;
+  rank_link_actor link;
+  bool opened = false;
 };
 
 } // namespace kvtide
