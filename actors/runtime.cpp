@@ -50,6 +50,7 @@ device_config device_of(const options& opts, rank_id rank,
   out.cuda = opts.cuda;
   out.compute = std::move(compute);
   out.shared_pool = std::move(shared_pool);
+  out.pool_name = opts.pool_name;
   out.rank = rank;
   out.order_checks = opts.order_checks;
   return out;
