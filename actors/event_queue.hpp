@@ -2,9 +2,10 @@
 
 #pragma once
 
+#include "kvtide/waiting.hpp"
+
 #include "actors/ready_fd.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <mutex>
@@ -46,14 +47,9 @@ public:
   /// Blocks until `poll` has something to return. Any thread may.
   /// @returns false if `timeout` passed first
   [[nodiscard]] bool wait(std::chrono::milliseconds timeout) {
-    using clock = std::chrono::steady_clock;
-    const auto deadline
-      = clock::now()
-      + std::clamp<std::chrono::milliseconds>(
-          timeout, std::chrono::milliseconds{0}, longest_wait);
+    const auto deadline = wait_deadline{timeout};
     for (;;) {
-      if (!ready_.wait(std::chrono::ceil<std::chrono::milliseconds>(
-            deadline - clock::now())))
+      if (!ready_.wait(deadline.left()))
         return false;
       const auto guard = std::lock_guard{mutex_};
       if (!events_.empty())

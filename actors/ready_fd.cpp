@@ -2,6 +2,8 @@
 
 #include "actors/ready_fd.hpp"
 
+#include "kvtide/waiting.hpp"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
@@ -50,15 +52,10 @@ std::uint64_t ready_fd::clear() const noexcept {
 }
 
 bool ready_fd::wait(std::chrono::milliseconds timeout) const noexcept {
-  using clock = std::chrono::steady_clock;
-  using std::chrono::milliseconds;
-  const auto deadline
-    = clock::now()
-    + std::clamp<milliseconds>(timeout, milliseconds{0}, longest_wait);
+  const auto deadline = wait_deadline{timeout};
   for (;;) {
-    const auto left = std::chrono::ceil<milliseconds>(deadline - clock::now());
-    const auto bounded = std::clamp<std::int64_t>(
-      left.count(), 0, std::numeric_limits<int>::max());
+    const auto bounded = std::min<std::int64_t>(
+      deadline.left().count(), std::numeric_limits<int>::max());
     auto what = pollfd{fd_, POLLIN, 0};
     const auto ready = ::poll(&what, 1, static_cast<int>(bounded));
     if (ready > 0)

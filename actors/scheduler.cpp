@@ -10,6 +10,7 @@
 #include "core/store_intent.hpp"
 
 #include <caf/actor_cast.hpp>
+#include <caf/error.hpp>
 #include <caf/exit_reason.hpp>
 #include <caf/send.hpp>
 
@@ -201,6 +202,9 @@ scheduler(scheduler_actor::stateful_pointer<scheduler_state> self,
                       st.rule->reset_keeps_running_slots);
   st.jobs = core::job_table{st.opts.ranks};
   st.ranks.resize(st.opts.ranks);
+  // Workers of other processes may say anything; an error of theirs is not
+  // ours.
+  self->set_error_handler([](const caf::error&) {});
   self->set_down_handler(
     [&st](const caf::down_msg& down) { st.on_down(down.source); });
   return {
@@ -224,15 +228,12 @@ scheduler(scheduler_actor::stateful_pointer<scheduler_state> self,
     [&st](msg::wake& x) { st.take_call(x); },
     [&st](msg::explain& x) { st.take_call(x); },
     // From workers.
-    [&st](msg::worker_ready& x) {
-      st.push(rank_joined{
-        x, caf::actor_cast<gpu_worker_actor>(st.self->current_sender())});
-    },
-    [&st](msg::worker_left& x) { st.push(std::move(x)); },
+    [&st](msg::worker_ready& x) { st.on(x); },
+    [&st](msg::worker_left& x) { st.on(x); },
     [&st](msg::transfers_done& x) { st.on(x); },
     [&st](msg::ticked& x) { st.on(x); },
-    [](const msg::steps_taken&) {},
-    [](const msg::chunks_kept&) {},
+    [&st](const msg::steps_taken& x) { st.on(x); },
+    [&st](const msg::chunks_kept& x) { st.on(x); },
     // From requests.
     [&st](msg::store_offer& x) { st.on(x); },
     [&st](msg::load_offer& x) { st.on(x); },

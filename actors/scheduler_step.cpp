@@ -65,7 +65,9 @@ void scheduler_state::start(msg::step& x) {
       return fail(x.ticket, 0, std::move(fault));
   if (asleep)
     return fail(x.ticket, 0, core::is_asleep("computes"));
-  stepped = true;
+  if (!std::exchange(stepped, true))
+    for (auto& seat : ranks)
+      seat.taken = call.step - 1; // It may begin at any number.
   last_step = call.step;
   idle_due = never;
   counters.steps += 1;
@@ -562,7 +564,9 @@ void scheduler_state::make_store(step_phase& step, step_phase::participant& who,
 
 bool scheduler_state::stores_paused() {
   const auto full
-    = rule->bound_store_jobs && jobs.running_stores() >= opts.max_store_jobs;
+    = (rule->bound_store_jobs && jobs.running_stores() >= opts.max_store_jobs)
+   || std::any_of(ranks.begin(), ranks.end(),
+                  [this](const rank_seat& seat) { return lags(seat); });
   if (full && !overloaded)
     self->send(engine, overload{jobs.running()});
   overloaded = full;
@@ -591,14 +595,18 @@ void scheduler_state::end_step(step_phase& step) {
     (in_this_step ? flushed : deferred.jobs).push_back(work);
   }
   if (opts.delivery == plan_delivery::by_engine) {
-    plan.bytes = encode_plan(self->system(),
-                             {plan.step, plan.loads, std::move(flushed),
+    plan.bytes = encode_plan({plan.step, plan.loads, std::move(flushed),
                               plan.flush, jobs.settled_below()},
                              deferred);
   } else {
     if (step.begin_late)
       send_begin_step(step, std::move(flushed));
-    if (!deferred.jobs.empty())
+    const auto far = std::any_of(ranks.begin(), ranks.end(),
+                                 [](const rank_seat& x) { return x.remote; });
+    if (far) // CNT-02
+      for (auto& part : in_parts(std::move(deferred)))
+        broadcast(std::move(part));
+    else if (!deferred.jobs.empty())
       broadcast(std::move(deferred));
   }
   for (auto id : step.finished) {

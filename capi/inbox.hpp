@@ -6,11 +6,11 @@
 #pragma once
 
 #include "kvtide/runtime.hpp"
+#include "kvtide/waiting.hpp"
 
 #include "capi/batch.hpp"
 #include "capi/border.hpp"
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -19,18 +19,6 @@
 #include <utility>
 #include <variant>
 #include <vector>
-
-namespace kvtide {
-
-/// Friend of `runtime` and `rank`.
-struct wait_access {
-  template <class Side>
-  static auto poll(Side& side) {
-    return side.poll_in_wait();
-  }
-};
-
-} // namespace kvtide
 
 namespace kvtide::capi {
 
@@ -94,23 +82,18 @@ public:
   /// @returns null if it has not come when `timeout` has passed
   template <class F>
   kvtide_batch* await(std::chrono::milliseconds timeout, F is_it) {
-    using clock = std::chrono::steady_clock;
-    using std::chrono::milliseconds;
     const auto here = entry{busy_};
-    const auto span
-      = std::clamp<milliseconds>(timeout, milliseconds{0}, longest_wait);
-    const auto deadline = clock::now() + span;
-    for (auto seen = std::size_t{0};;) {
-      take_in([this] { return wait_access::poll(side_); });
+    auto seen = std::size_t{0};
+    const auto take_all
+      = [this] { take_in([this] { return wait_access::poll(side_); }); };
+    const auto look = [&]() -> kvtide_batch* {
       for (; seen < aside_.size(); ++seen)
         if (is_it(std::as_const(aside_[seen])))
           return take(seen);
       check(lost_);
-      const auto left
-        = std::chrono::ceil<milliseconds>(deadline - clock::now());
-      if (left.count() <= 0 || !side_.wait(left))
-        return nullptr;
-    }
+      return nullptr;
+    };
+    return look_until(side_, timeout, take_all, look);
   }
 
 private:

@@ -19,6 +19,7 @@ host_pool::config pool_config(const cache::config& cfg, const layout& shape) {
   out.policy = cfg.policy;
   out.store_threshold = cfg.store_threshold;
   out.events = cfg.events;
+  out.changes = cfg.changes;
   for (const auto& group : shape.groups)
     out.chunk_tokens.push_back(group.chunk_tokens);
   return out;
@@ -111,6 +112,11 @@ void cache::move_to_newest(std::span<const key_view> keys) {
 
 void cache::reset(std::span<const slot_id> running, bool keep_running) {
   pool_.reset(running, keep_running);
+}
+
+void cache::keep(std::span<const kept_chunk> named,
+                 std::span<const slot_id> running, bool keep_running) {
+  pool_.keep(named, running, keep_running);
 }
 
 bool cache::release_slots(std::span<const slot_id> slots) {

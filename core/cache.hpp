@@ -67,6 +67,8 @@ public:
     std::uint32_t store_threshold = 1;
     bool enable_prefix_caching = true;
     bool events = true;
+    /// See `host_pool::changes`.
+    bool changes = false;
   };
 
   /// `rule` must outlive the cache; the constants of core/rules.hpp do.
@@ -119,6 +121,10 @@ public:
   /// Forgets everything; `running` are the slots of jobs in flight, which stay
   /// out of use if `keep_running` (R9).
   void reset(std::span<const slot_id> running, bool keep_running = true);
+
+  /// As `reset`, but for what `named` says of the pool of a rank's next life.
+  void keep(std::span<const kept_chunk> named, std::span<const slot_id> running,
+            bool keep_running = true);
 
   /// @returns whether a slot became free
   bool release_slots(std::span<const slot_id> slots);

@@ -44,7 +44,7 @@ std::uint64_t parent_digest_of(const store_offer& offer,
 host_pool::host_pool(const config& cfg, const rules& rule)
   : rule_(rule), notes_events_(cfg.events),
     store_threshold_(cfg.store_threshold), chunk_tokens_(cfg.chunk_tokens),
-    index_(entries_), allocator_(cfg.slots) {
+    index_(entries_), allocator_(cfg.slots), changes_(cfg.changes) {
   if (cfg.policy == eviction_policy::arc)
     order_ = std::make_unique<arc_lists>(entries_, cfg.slots,
                                          rule.arc_falls_back_to_t1);
@@ -234,6 +234,7 @@ void host_pool::evict(std::span<const slot_id> slots, store_grant& out) {
   for (const auto slot : slots) {
     auto& gone = entries_[slot];
     out.evicted.push_back(gone.key);
+    changes_.removed(index_.digest_at(slot));
     index_.erase(slot);
     gone.count = pool_entry::absent;
     allocator_.give_back(slot);
@@ -301,6 +302,7 @@ void host_pool::publish(slot_id slot, cache_event& out) {
       {done.key, written.parent, written.token_ids,
        group < chunk_tokens_.size() ? chunk_tokens_[group] : 0});
   }
+  changes_.stored(index_.digest_at(slot));
   done.count = pool_entry::idle;
   make_idle(slot);
 }
@@ -423,6 +425,68 @@ void host_pool::reset(std::span<const slot_id> running, bool keep_running) {
     allocator_.clear();
 }
 
+void host_pool::keep(std::span<const kept_chunk> named,
+                     std::span<const slot_id> running, bool keep_running) {
+  const auto kept = find_kept(named, running);
+  remove_all_but(kept);
+  auto taken = std::vector<slot_id>{};
+  for (slot_id slot = 0; slot < kept.size(); ++slot)
+    if (kept[slot])
+      taken.push_back(slot);
+  if (taken.empty())
+    return reset(running, keep_running);
+  writes_.clear();
+  promises_.clear();
+  writing_ = 0;
+  held_ = 0;
+  for (const auto slot : taken)
+    if (auto& entry = entries_[slot]; entry.count > pool_entry::idle) {
+      entry.count = pool_entry::idle;
+      entry.holds = 0;
+      make_idle(slot);
+    }
+  if (!keep_running)
+    allocator_.clear();
+  allocator_.restart(keep_running ? running : std::span<const slot_id>{},
+                     taken);
+}
+
+std::vector<bool> host_pool::find_kept(std::span<const kept_chunk> named,
+                                       std::span<const slot_id> running) const {
+  auto out = std::vector<bool>(entries_.size());
+  for (const auto& chunk : named)
+    if (chunk.slot < out.size()) {
+      const auto& entry = entries_[chunk.slot];
+      out[chunk.slot] = entry.count >= pool_entry::idle
+                     && wide_digest_of(entry.key) == chunk.digest;
+    }
+  for (const auto slot : running) // S8
+    if (slot < out.size())
+      out[slot] = false;
+  return out;
+}
+
+void host_pool::remove_all_but(const std::vector<bool>& kept) {
+  auto event = cache_event{};
+  event.kind = cache_event::kind_t::removed;
+  for (slot_id slot = 0; slot < kept.size(); ++slot) {
+    auto& entry = entries_[slot];
+    if (kept[slot] || entry.count == pool_entry::absent)
+      continue;
+    if (entry.count >= pool_entry::idle)
+      event.removed.push_back(entry.key);
+    if (entry.count == pool_entry::idle) {
+      --idle_;
+      order_->became_busy(slot);
+    }
+    index_.erase(slot);
+    order_->erased(slot); // No ghost: nobody decided that it goes.
+    entry.count = pool_entry::absent;
+  }
+  if (notes_events_ && !event.removed.empty())
+    events_.push_back(std::move(event));
+}
+
 bool host_pool::release_slots(std::span<const slot_id> slots) {
   auto gained = false;
   for (const auto slot : slots)
@@ -432,6 +496,16 @@ bool host_pool::release_slots(std::span<const slot_id> slots) {
 
 std::vector<cache_event> host_pool::take_events() {
   return std::exchange(events_, {});
+}
+
+std::vector<std::uint64_t> host_pool::digests_in(slot_id first,
+                                                 std::size_t count) const {
+  auto out = std::vector<std::uint64_t>{};
+  const auto last = std::min(entries_.size(), std::size_t{first} + count);
+  for (auto slot = first; slot < last; ++slot)
+    if (entries_[slot].count >= pool_entry::idle)
+      out.push_back(index_.digest_at(slot));
+  return out;
 }
 
 pool_state host_pool::state() const {

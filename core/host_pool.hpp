@@ -8,7 +8,9 @@
 #include "kvtide/key.hpp"
 #include "kvtide/options.hpp"
 
+#include "core/change_log.hpp"
 #include "core/eviction_order.hpp"
+#include "core/kept_parts.hpp"
 #include "core/key_index.hpp"
 #include "core/pool_entry.hpp"
 #include "core/pool_state.hpp"
@@ -42,6 +44,8 @@ public:
     std::vector<token_count> chunk_tokens;
     /// Note what is stored and removed, for `take_events`.
     bool events = true;
+    /// Note which chunks come and go, for `changes`.
+    bool changes = false;
   };
 
   /// Names no slot.
@@ -165,6 +169,14 @@ public:
   /// `keep_running` all are handed out again, as reference rules want (R9, S8).
   void reset(std::span<const slot_id> running, bool keep_running = true);
 
+  /// A rank's memory is another one. As `reset`, but what a slot of `named` has
+  /// under the key of that digest stays: if it is complete, and no copy in
+  /// `running` may touch it. It is idle then; the promises end. Events tell
+  /// what goes, in the order of slots. Slots out of range are ignored.
+  /// @param named no slot twice
+  void keep(std::span<const kept_chunk> named, std::span<const slot_id> running,
+            bool keep_running = true);
+
   /// The last copy that could touch these slots has ended. Slots that are not
   /// out of use are ignored.
   /// @returns whether a slot became free
@@ -172,6 +184,17 @@ public:
 
   /// Drains the events since the last call, in order.
   [[nodiscard]] std::vector<cache_event> take_events();
+
+  /// Chunks that came and went since they were last taken, but for those that
+  /// a `reset` took: whoever resets tells.
+  [[nodiscard]] change_log& changes() noexcept {
+    return changes_;
+  }
+
+  /// Digests of the complete chunks in the slots from `first` on, `count` of
+  /// them at most.
+  [[nodiscard]] std::vector<std::uint64_t> digests_in(slot_id first,
+                                                      std::size_t count) const;
 
   [[nodiscard]] pool_state state() const;
 
@@ -213,6 +236,12 @@ private:
 
   write take_write(slot_id slot);
 
+  [[nodiscard]] std::vector<bool>
+  find_kept(std::span<const kept_chunk> named,
+            std::span<const slot_id> running) const;
+
+  void remove_all_but(const std::vector<bool>& kept);
+
   void pin(slot_id slot);
 
   bool unpin(slot_id slot);
@@ -240,6 +269,7 @@ private:
   tsl::robin_map<slot_id, write> writes_;
   tsl::robin_map<promise_id, std::vector<slot_id>> promises_;
   std::vector<cache_event> events_;
+  change_log changes_;
 };
 
 } // namespace kvtide::core

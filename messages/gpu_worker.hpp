@@ -6,10 +6,13 @@
 
 #pragma once
 
+#include "kvtide/job.hpp"
+
 #include "core/order_log.hpp"
 #include "messages/fwd.hpp"
 #include "messages/inspect.hpp"
 #include "messages/join.hpp"
+#include "messages/step_bytes.hpp"
 #include "messages/timer.hpp"
 
 #include <caf/meta/type_name.hpp>
@@ -39,8 +42,7 @@ struct begin_step {
 
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, begin_step& x) {
-  return f(caf::meta::type_name("begin_step"), x.step, x.loads,
-           x.flushed_stores, x.flush, x.settled_below);
+  return inspect_bytes(f, "begin_step", x);
 }
 
 /// Stores that were planned in a step and are submitted at the start of the
@@ -52,7 +54,7 @@ struct stores {
 
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, stores& x) {
-  return f(caf::meta::type_name("stores"), x.step, x.jobs);
+  return inspect_bytes(f, "stores", x);
 }
 
 /// Nothing was heard of these jobs for long: their reports may be lost. Those
@@ -117,6 +119,14 @@ struct get_rank_stats {};
 
 // -- from the device ----------------------------------------------------------
 
+/// A chunk that was in the host pool before its process started.
+struct kept_chunk {
+  slot_id slot = 0;
+  /// `core::wide_digest_of` its key.
+  std::uint64_t digest_low = 0;
+  std::uint64_t digest_high = 0;
+};
+
 /// Answers `register_memory`.
 struct memory_registered {
   std::uint64_t slots = 0;
@@ -125,6 +135,8 @@ struct memory_registered {
   error reason;
   /// See `kv_registered::notes`.
   std::vector<std::string> notes;
+  /// What lies in the pool from an earlier process; only in the first answer.
+  std::vector<kept_chunk> kept;
 };
 
 /// Answers `unregister_memory`.

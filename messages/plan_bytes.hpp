@@ -13,10 +13,6 @@
 #include <cstddef>
 #include <string>
 
-namespace caf {
-class actor_system;
-} // namespace caf
-
 namespace kvtide {
 
 /// What a rank has to do for one step.
@@ -29,8 +25,7 @@ struct rank_plan {
 inline constexpr std::size_t max_plan_bytes = std::size_t{64} * 1024 * 1024;
 
 /// The same messages give the same bytes on each call.
-[[nodiscard]] std::string encode_plan(caf::actor_system& sys,
-                                      const msg::begin_step& begin,
+[[nodiscard]] std::string encode_plan(const msg::begin_step& begin,
                                       const msg::stores& stores);
 
 /// Reads what `encode_plan` wrote, in this or another process. Memory use is
@@ -38,7 +33,6 @@ inline constexpr std::size_t max_plan_bytes = std::size_t{64} * 1024 * 1024;
 /// @returns `ec::invalid_argument` with a sentence if the bytes are damaged,
 ///          were cut, or contradict themselves, `ec::unsupported` if another
 ///          version wrote them.
-[[nodiscard]] result<rank_plan> decode_plan(caf::actor_system& sys,
-                                            const std::string& bytes);
+[[nodiscard]] result<rank_plan> decode_plan(const std::string& bytes);
 
 } // namespace kvtide

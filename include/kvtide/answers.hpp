@@ -106,7 +106,7 @@ struct stats {
   /// the ranks (R10), index n breaches of Sn. What a rank counts itself is in
   /// its `rank_stats`.
   std::array<std::uint64_t, 14> order_errors_by_rule{};
-  /// Messages of a rank's earlier lives and connections, ignored.
+  /// Messages of a rank's earlier lives and connections, ignored, by report.
   std::uint64_t late_messages = 0;
   /// Requests that go on without the cache, as their actor died.
   std::uint64_t lost_requests = 0;

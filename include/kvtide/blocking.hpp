@@ -7,6 +7,7 @@
 #pragma once
 
 #include "kvtide/runtime.hpp"
+#include "kvtide/waiting.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -179,15 +180,14 @@ private:
   ///             took it
   template <class Out, class Find, class Text>
   result<Out> until(Find find, milliseconds timeout, Text text) {
-    const auto span
-      = std::clamp<milliseconds>(timeout, milliseconds{0}, longest_wait);
-    const auto deadline = std::chrono::steady_clock::now() + span;
-    for (;;) {
-      for (auto& event : runtime_->poll())
+    const auto take = [this] {
+      for (auto& event : wait_access::poll(*runtime_))
         aside_.push_back(std::move(event));
       for (; seen_ < aside_.size(); ++seen_)
         if (const auto* gone = std::get_if<runtime_lost>(&aside_[seen_]))
           lost_ = gone->reason;
+    };
+    const auto look = [this, &find]() -> std::optional<result<Out>> {
       for (auto at = aside_.begin(); at != aside_.end(); ++at) {
         auto taken = false;
         if (auto out = find(*at, taken)) {
@@ -195,16 +195,17 @@ private:
             aside_.erase(at);
             --seen_;
           }
-          return std::move(*out);
+          return out;
         }
       }
       if (lost_)
-        return *lost_;
-      const auto left = std::chrono::ceil<milliseconds>(
-        deadline - std::chrono::steady_clock::now());
-      if (left.count() <= 0 || !runtime_->wait(left))
-        return error{ec::timeout, text(std::to_string(span.count()) + " ms")};
-    }
+        return result<Out>{*lost_};
+      return {};
+    };
+    if (auto found = look_until(*runtime_, timeout, take, look))
+      return std::move(*found);
+    return error{ec::timeout,
+                 text(std::to_string(bounded_wait(timeout).count()) + " ms")};
   }
 
   runtime* runtime_;
@@ -295,32 +296,32 @@ private:
   template <class Answer, class Predicate>
   result<Answer> await(const char* what, milliseconds timeout,
                        std::size_t before, Predicate fits, std::size_t first) {
-    const auto span
-      = std::clamp<milliseconds>(timeout, milliseconds{0}, longest_wait);
-    const auto deadline = std::chrono::steady_clock::now() + span;
-    for (;;) {
-      take_all();
+    const auto take = [this] {
+      for (auto& event : wait_access::poll(*rank_))
+        aside_.push_back(std::move(event));
+    };
+    const auto look = [&]() -> std::optional<result<Answer>> {
       for (auto at = first; at < aside_.size(); ++at) {
         if (auto* answer = std::get_if<Answer>(&aside_[at]);
             answer != nullptr && fits(*answer)) {
-          auto out = std::move(*answer);
+          auto out = result<Answer>{std::move(*answer)};
           drop(at);
           return out;
         }
         if (auto* failed = std::get_if<rank_failed>(&aside_[at]);
             failed != nullptr && at >= before) {
-          auto out = std::move(failed->reason);
+          auto out = result<Answer>{std::move(failed->reason)};
           drop(at);
           return out;
         }
       }
-      const auto left = std::chrono::ceil<milliseconds>(
-        deadline - std::chrono::steady_clock::now());
-      if (left.count() <= 0 || !rank_->wait(left))
-        return error{ec::timeout, std::string{what} + " had no answer within "
-                                    + std::to_string(span.count())
-                                    + " ms: it comes from poll, if it comes"};
-    }
+      return {};
+    };
+    if (auto found = look_until(*rank_, timeout, take, look))
+      return std::move(*found);
+    return error{ec::timeout, std::string{what} + " had no answer within "
+                                + std::to_string(bounded_wait(timeout).count())
+                                + " ms: it comes from poll, if it comes"};
   }
 
   void drop(std::size_t at) {

@@ -317,6 +317,16 @@ TEST_F(Blocking, ASecondThreadInACallOfARankIsTurnedAway) {
   EXPECT_TRUE(side.unregister_kv(patience)) << "it is registered still";
 }
 
+TEST_F(Blocking, AWaitBesideAThreadInACallIsNoCall) {
+  {
+    const auto inside = access::parts(rt).caller->enter();
+    EXPECT_EQ(engine.await_load(R, 0ms).failure().code, ec::timeout);
+  }
+  EXPECT_TRUE(engine.poll().empty()) << "nobody was turned away";
+  const auto counted = engine.get_stats(patience).value().values;
+  EXPECT_EQ(counted.order_errors, 0u);
+}
+
 TEST_F(Blocking, TwoThreadsAtOnceDoNoHarm) {
   constexpr auto calls = 500u;
   const auto ask = [&](std::uint64_t& refused) {

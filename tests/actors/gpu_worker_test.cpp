@@ -915,12 +915,12 @@ TEST_F(GpuWorkerInSimulatedTime, StartsInTheMiddleOfIt) {
 
 TEST_F(GpuWorker, TakesAPlanThatTheEngineCarries) {
   start();
-  const auto first = encode_plan(world.system(), begin(1, {1}), stores(1, {2}));
+  const auto first = encode_plan(begin(1, {1}), stores(1, {2}));
   tell(msg::await_step{1, first});
   EXPECT_THAT(take_ready(), ElementsAre(1));
   tell(msg::end_step{1, {}});
   const auto second
-    = encode_plan(world.system(), begin(2, {}, {4}, {2, 4}), stores(2, {3}));
+    = encode_plan(begin(2, {}, {4}, {2, 4}), stores(2, {3}));
   tell(msg::await_step{2, second});
   EXPECT_THAT(take_asked(), ElementsAre("submit 1", "submit 2 4", "fence 2 4"));
   EXPECT_THAT(rank.failures, IsEmpty());
@@ -931,7 +931,7 @@ TEST_F(GpuWorker, KeepsStoresThatOvertakeThePlanTheEngineCarries) {
   run_step(begin(1));
   tell(stores(2, {3}));
   tell(msg::await_step{
-    2, encode_plan(world.system(), begin(2, {1}), stores(2, {2}))});
+    2, encode_plan(begin(2, {1}), stores(2, {2}))});
   EXPECT_THAT(take_asked(), ElementsAre("submit 1"));
   tell(msg::end_step{2, {}});
   tell(stores(3, {4}));
@@ -962,7 +962,7 @@ TEST_F(GpuWorker, RefusesToBeginWithoutThePlanThatTheEngineCarries) {
 
 TEST_F(GpuWorker, AnswersDamagedPlansWithOneSentence) {
   start();
-  const auto good = encode_plan(world.system(), begin(1, {1}), stores(1, {2}));
+  const auto good = encode_plan(begin(1, {1}), stores(1, {2}));
   std::vector<std::string> wrong{"x", std::string(100, '\0'),
                                  good.substr(0, good.size() - 1), good + "x"};
   for (std::size_t i = 0; i < good.size(); ++i) {
@@ -982,7 +982,7 @@ TEST_F(GpuWorker, AnswersDamagedPlansWithOneSentence) {
 TEST_F(GpuWorker, S12RefusesAPlanOfAnotherStepOrTheSameOneTwice) {
   ear.expect();
   start();
-  const auto plan = encode_plan(world.system(), begin(1), stores(1, {}));
+  const auto plan = encode_plan(begin(1), stores(1, {}));
   tell(msg::await_step{2, plan});
   ASSERT_EQ(rank.failures.size(), 1u);
   EXPECT_EQ(rank.failures[0].reason.code, ec::invalid_argument);

@@ -40,9 +40,15 @@ enum class choice_kind : std::uint8_t {
   /// A stream of a CUDA device does something else than to copy or compute:
   /// preferred to all but messages.
   device_work,
+  /// Nothing arrives any more on the way to a rank, nor from it.
+  link_cut,
+  /// The scheduler, or the worker, notices it.
+  link_noticed,
+  /// The rank joins again.
+  link_return,
 };
 
-inline constexpr std::size_t choice_kinds = 15;
+inline constexpr std::size_t choice_kinds = 18;
 
 /// Everything that is not on a rank.
 inline constexpr std::uint32_t center = 0xffff'ffff;

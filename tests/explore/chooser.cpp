@@ -20,7 +20,8 @@ random_chooser::random_chooser(std::uint64_t seed) : random_(seed) {
     return list.begin()[random_() % list.size()];
   };
   // Zero: only if nothing else is open.
-  for (std::size_t i = 0; i + 1 < kinds_.size(); ++i)
+  constexpr auto drawn = static_cast<std::size_t>(choice_kind::device_work);
+  for (std::size_t i = 0; i < drawn; ++i)
     kinds_[i] = one_of({0, 2, 8, 8, 32});
   for (auto& x : subjects_)
     x = one_of({0, 1, 8, 8, 8, 32});
@@ -35,9 +36,17 @@ random_chooser::random_chooser(std::uint64_t seed) : random_(seed) {
   if (random_() % 4 == 0) // Some like pauses.
     kinds_[static_cast<std::size_t>(choice_kind::idle_time)] = 32;
   whims_ = one_of({4, 8, 16, 1'000'000});
-  // Not drawn, so that seeds mean the same without a CUDA device.
+  // Not drawn, so that seeds mean the same without a CUDA device, and where all
+  // ranks are here.
   constexpr std::uint32_t work[] = {2, 8, 8, 32, 32};
   kinds_[static_cast<std::size_t>(choice_kind::device_work)] = work[seed % 5];
+  constexpr std::uint32_t cuts[] = {1, 1, 2};
+  kinds_[static_cast<std::size_t>(choice_kind::link_cut)] = cuts[seed % 3];
+  constexpr std::uint32_t notices[] = {1, 2, 8, 32};
+  kinds_[static_cast<std::size_t>(choice_kind::link_noticed)]
+    = notices[seed % 4];
+  kinds_[static_cast<std::size_t>(choice_kind::link_return)]
+    = notices[seed / 4 % 4];
 }
 
 std::uint32_t random_chooser::weight(const choice& what) const {

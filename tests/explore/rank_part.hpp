@@ -27,6 +27,8 @@ enum class rank_role { worker, device, side, link_to_worker, link_from_worker };
 struct rank_life {
   rank_id rank = 0;
   incarnation_id incarnation = 0;
+  /// The scheduler knows it by another link after each loss that it noticed.
+  std::uint32_t connection = 0;
 
   friend auto operator<=>(const rank_life&, const rank_life&) = default;
 };
@@ -48,7 +50,13 @@ struct rank_part {
   std::shared_ptr<copy_desk> desk;
   std::shared_ptr<cuda_copies> cuda;
   incarnation_id incarnation = 1;
+  std::uint32_t connection = 0;
   bool alive = false;
+  /// What it says is not heard, and it hears nothing.
+  bool cut = false;
+  /// The scheduler, and the worker, know of the cut.
+  bool noticed_there = false;
+  bool noticed_here = false;
   bool joined = false;
   gpu_worker_actor worker;
   device_actor device;

@@ -251,6 +251,59 @@ std::vector<scenario> make_all() {
   carried.aborts = 2;
   carried.async = true;
 
+  auto& away = out.emplace_back(
+    plain("cuts", "two ranks in other processes; connections are cut, noticed "
+                  "on either side, and come back"));
+  away.opts.ranks = 2;
+  away.remote = true;
+  away.cuts = 3;
+  away.aborts = 1;
+  away.preemptions = 1;
+  away.requests = 6;
+  away.shared = 4;
+  away.blocks = 16;
+
+  auto& far = out.emplace_back(
+    plain("cuts_and_deaths", "the same with deaths, copies that are late, a "
+                             "reset, a small pool and fences in the stream"));
+  far.opts.ranks = 2;
+  far.remote = true;
+  far.async = true;
+  far.stream_fences = true;
+  far.cuts = 3;
+  far.rank_deaths = 1;
+  far.deadlines = 1;
+  far.copy_failures = 1;
+  far.resets = 1;
+  far.aborts = 1;
+  far.requests = 6;
+  far.shared = 4;
+  far.slots = 6;
+  far.blocks = 16;
+
+  auto& naps_away = out.emplace_back(
+    plain("cuts_and_naps", "the engine sleeps and wakes while connections are "
+                           "cut"));
+  naps_away.opts.ranks = 2;
+  naps_away.remote = true;
+  naps_away.cuts = 2;
+  naps_away.sleeps = 2;
+  naps_away.requests = 5;
+  naps_away.shared = 4;
+  naps_away.blocks = 16;
+
+  auto& carried_away = out.emplace_back(
+    plain("cuts_by_engine", "the engine carries the plans to ranks whose "
+                            "connections are cut"));
+  carried_away.opts.ranks = 2;
+  carried_away.opts.delivery = plan_delivery::by_engine;
+  carried_away.remote = true;
+  carried_away.cuts = 3;
+  carried_away.aborts = 1;
+  carried_away.requests = 6;
+  carried_away.shared = 4;
+  carried_away.blocks = 16;
+
   auto& all = out.emplace_back(
     plain("everything", "two ranks, a sliding window, a small pool, aborts, "
                         "preemption, a reset, failures and a deadline in one "

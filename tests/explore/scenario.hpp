@@ -40,6 +40,8 @@ struct scenario {
   bool async = false;
   /// Fences are events of the compute stream, as with CUDA.
   bool stream_fences = false;
+  /// Every rank lives in another process.
+  bool remote = false;
   /// No step follows the last finish.
   bool stops_at_once = false;
 
@@ -51,6 +53,9 @@ struct scenario {
   std::uint32_t copy_failures = 0;
   std::uint32_t deadlines = 0;
   std::uint32_t rank_deaths = 0;
+  /// The connection to a rank ends; each side notices at a time of its own, and
+  /// the same life of the rank comes back.
+  std::uint32_t cuts = 0;
   /// The engine gives its memory back for a while.
   std::uint32_t sleeps = 0;
   /// Questions at any moment; with one at least, lookups are explained, too.
@@ -63,7 +68,7 @@ struct scenario {
   [[nodiscard]] bool keeps_all() const noexcept {
     return !may_lose
         && aborts + resets + edits + copy_failures + deadlines + rank_deaths
-               + sleeps
+               + cuts + sleeps
              == 0
         && opts.groups.size() == 1 && slots >= 64;
   }

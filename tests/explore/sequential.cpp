@@ -90,7 +90,8 @@ void check_sequential(const scenario& what, const world& seen,
           device = here.spawn(stand_in, sent, &seen.texts());
         }
         auto ready = input.content.get_as<msg::worker_ready>(0);
-        ready.device = caf::actor_cast<caf::strong_actor_ptr>(device);
+        if (!ready.remote)
+          ready.device = caf::actor_cast<caf::strong_actor_ptr>(device);
         here.send_as(worker, caf::actor_cast<caf::actor>(uut), ready);
       } else {
         caf::actor_cast<caf::strong_actor_ptr>(uut)->enqueue(

@@ -5,6 +5,7 @@
 #include "tests/explore/cells.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace kvtide::explore {
@@ -70,7 +71,8 @@ void shadow::check_rest() {
   for (rank_id r = 0; r < ranks_.size(); ++r)
     for (auto id : ranks_[r].told)
       if (facts_.at(id).work.kind == job_kind::store
-          && ranks_[r].submitted.count(id) == 0)
+          && ranks_[r].submitted.count(id) == 0
+          && ranks_[r].cut_off.count(id) == 0)
         report("S13", name(id) + " waits on " + name(r)
                         + " for a step that does not come");
 }
@@ -94,9 +96,17 @@ void shadow::starts_again(rank_id rank) {
   view.first.reset();
   view.told.clear();
   view.submitted.clear();
+  view.cut_off.clear();
   view.copies.clear();
   view.tainted.clear();
   view.writers.clear();
+}
+
+void shadow::cut_off(rank_id rank) {
+  auto& view = ranks_[rank];
+  std::set_difference(view.told.begin(), view.told.end(),
+                      view.submitted.begin(), view.submitted.end(),
+                      std::inserter(view.cut_off, view.cut_off.end()));
 }
 
 void shadow::ready(rank_id rank, step_id step, bool at_once) {
@@ -106,7 +116,7 @@ void shadow::ready(rank_id rank, step_id step, bool at_once) {
     if (fact_ == nullptr || fact_->kind == job_kind::load
         || view.told.count(id) == 0)
       continue;
-    if (view.submitted.count(id) == 0)
+    if (view.submitted.count(id) == 0 && view.cut_off.count(id) == 0)
       report("S4", "step " + std::to_string(step) + " may compute on "
                      + name(rank) + ", but " + name(id)
                      + " of its flush set was not handed to the device");
@@ -203,7 +213,8 @@ void shadow::fence_asked(rank_id rank, step_id step,
                          const std::vector<job_id>& jobs) {
   const auto& view = ranks_[rank];
   for (auto id : jobs)
-    if (view.told.count(id) > 0 && view.submitted.count(id) == 0)
+    if (view.told.count(id) > 0 && view.submitted.count(id) == 0
+        && view.cut_off.count(id) == 0)
       report("S4", "step " + std::to_string(step) + " waits on " + name(rank)
                      + " for " + name(id)
                      + ", which the device was not given yet");

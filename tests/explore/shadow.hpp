@@ -60,6 +60,10 @@ public:
   /// A new life of a rank that died: it knows of no job.
   void starts_again(rank_id rank);
 
+  /// What this rank was told and has not handed over may fail there, as if it
+  /// had not been told.
+  void cut_off(rank_id rank);
+
   /// @param at_once without a fence in the stream
   void ready(rank_id rank, step_id step, bool at_once);
 
@@ -125,6 +129,8 @@ private:
     /// What this life of the rank was told of.
     std::set<job_id> told;
     std::set<job_id> submitted;
+    /// It had not handed these over when its connection was cut.
+    std::set<job_id> cut_off;
     /// Ended well.
     std::set<job_id> whole;
     /// With the device, by id; true: half made.

@@ -71,14 +71,19 @@ engine_model::outlet world::engine_outlet() {
   };
   out.stepped = [this](step_id step) {
     for (rank_id r = 0; r < ranks_.size(); ++r) {
-      if (ranks_[r].alive)
-        ranks_[r].expected.insert(step);
-      else
+      if (!ranks_[r].alive) {
         enqueue_compute(r, step, 0);
+        continue;
+      }
+      ranks_[r].expected.insert(step);
+      // Where plans come by themselves, a rank that lost the way to the
+      // scheduler needs to be asked.
+      if (what_.remote && what_.opts.delivery == plan_delivery::direct)
+        caf::anon_send(ranks_[r].worker, msg::await_step{step, {}});
     }
   };
   out.deliver = [this](step_id step, std::string bytes) {
-    const auto plan = decode_plan(actors_.system(), bytes);
+    const auto plan = decode_plan(bytes);
     for (rank_id r = 0; r < ranks_.size(); ++r) {
       auto& rank = ranks_[r];
       if (!rank.alive || rank.expected.count(step) == 0)
@@ -127,7 +132,8 @@ world::~world() {
 
 template <class Handle>
 void world::enroll(const Handle& actor, rank_id rank, rank_role role) {
-  members_[actor.id()] = {{rank, ranks_[rank].incarnation}, role};
+  const auto& whose = ranks_[rank];
+  members_[actor.id()] = {{rank, whose.incarnation, whose.connection}, role};
 }
 
 template <class Handle>
@@ -149,13 +155,9 @@ void world::start_rank(rank_id r) {
   auto& rank = ranks_[r];
   give_device(r);
   rank.alive = true;
-  rank.down = actors_.launch([this, r](caf::event_based_actor* self) {
-    return play_down_link(self, r);
-  });
-  enroll(rank.down, r, rank_role::link_to_worker);
-  rank.up = actors_.launch(
-    [this, r](caf::event_based_actor* self) { return play_up_link(self, r); });
-  enroll(rank.up, r, rank_role::link_from_worker);
+  rank.cut = rank.noticed_there = rank.noticed_here = false;
+  open_down_link(r);
+  open_up_link(r);
   rank.side = actors_.launch(play_rank_side, this, r, rank.incarnation);
   enroll(rank.side, r, rank_role::side);
   auto device_options = device_config{};
@@ -179,12 +181,38 @@ void world::start_rank(rank_id r) {
   watch(rank.device, "the device of rank " + std::to_string(r), r);
   auto worker_options = worker_config_of(what_.opts, r, rank.incarnation);
   worker_options.on_breach = breach_listener();
+  worker_options.remote = what_.remote;
+  const auto decider = caf::actor_cast<scheduler_worker_port>(rank.up);
   rank.worker = actors_.launch(gpu_worker, worker_options, rank.device,
-                               caf::actor_cast<scheduler_worker_port>(rank.up),
-                               rank.side);
+                               what_.remote ? nullptr : decider, rank.side);
   enroll(rank.worker, r, rank_role::worker);
   watch(rank.worker, "the worker of rank " + std::to_string(r), r);
+  if (what_.remote)
+    attach(r);
   caf::anon_send(rank.worker, msg::register_kv{memory_->memory(r).describe()});
+}
+
+void world::open_down_link(rank_id r) {
+  auto& rank = ranks_[r];
+  rank.down = actors_.launch([this, r](caf::event_based_actor* self) {
+    return play_down_link(self, r);
+  });
+  enroll(rank.down, r, rank_role::link_to_worker);
+}
+
+void world::open_up_link(rank_id r) {
+  auto& rank = ranks_[r];
+  rank.up = actors_.launch(
+    [this, r](caf::event_based_actor* self) { return play_up_link(self, r); });
+  enroll(rank.up, r, rank_role::link_from_worker);
+}
+
+/// As the link of its process does once a door has let it in.
+void world::attach(rank_id r) {
+  const auto& rank = ranks_[r];
+  caf::anon_send(rank.worker,
+                 msg::attach{rank.incarnation, 1,
+                             caf::actor_cast<caf::strong_actor_ptr>(rank.up)});
 }
 
 /// Who makes the copies of a new life.
@@ -276,8 +304,8 @@ world::play_rank_side(rank_side_actor::stateful_pointer<player_state>, world* w,
     },
     [=](const rank_failed& x) {
       if (w->ranks_[r].alive && w->ranks_[r].incarnation == life
-          && w->doomed_ranks_.count(r) == 0 && !w->over_
-          && !w->ranks_[r].lost())
+          && w->doomed_ranks_.count(r) == 0 && !w->over_ && !w->ranks_[r].lost()
+          && !w->what_.remote)
         w->findings_.report("life", x.reason.text);
     },
     [](const rank_stats&) {},
@@ -287,18 +315,25 @@ world::play_rank_side(rank_side_actor::stateful_pointer<player_state>, world* w,
 caf::behavior world::play_down_link(caf::event_based_actor* self, rank_id r) {
   return {
     [this, self, r](const msg::begin_step& x) {
+      if (ranks_[r].cut)
+        return;
       memory_->planned(r, x);
       keep_plan(r, describe(x, texts_));
       self->send(caf::actor_cast<caf::actor>(ranks_[r].worker), x);
     },
     [this, self, r](const msg::pause& x) {
+      if (ranks_[r].cut)
+        return;
       memory_->paused(r, x.step);
       self->send(caf::actor_cast<caf::actor>(ranks_[r].worker), x);
     },
     [this, self, r](const msg::report_again& x) {
-      self->send(caf::actor_cast<caf::actor>(ranks_[r].worker), x);
+      if (!ranks_[r].cut)
+        self->send(caf::actor_cast<caf::actor>(ranks_[r].worker), x);
     },
     [this, self, r](const msg::stores& x) {
+      if (ranks_[r].cut)
+        return;
       memory_->planned(r, x);
       keep_plan(r, describe(x, texts_));
       self->send(caf::actor_cast<caf::actor>(ranks_[r].worker), x);
@@ -308,11 +343,14 @@ caf::behavior world::play_down_link(caf::event_based_actor* self, rank_id r) {
 
 caf::behavior world::play_up_link(caf::event_based_actor*, rank_id r) {
   // Whoever joins is the one to whom plans go.
-  const auto forward = [this, down = ranks_[r].down](const auto& x) {
-    caf::send_as(down, caf::actor_cast<caf::actor>(scheduler_), x);
+  const auto forward = [this, r, down = ranks_[r].down](const auto& x) {
+    if (!ranks_[r].cut)
+      caf::send_as(down, caf::actor_cast<caf::actor>(scheduler_), x);
   };
   return {
     [=, this](const msg::worker_ready& x) {
+      if (ranks_[r].cut)
+        return;
       if (auto& rank = ranks_[r]; x.incarnation == rank.incarnation) {
         rank.joined = true;
         const auto& kv
@@ -323,7 +361,11 @@ caf::behavior world::play_up_link(caf::event_based_actor*, rank_id r) {
       engine_->came_back(x.rank);
     },
     [=](const msg::worker_left& x) { forward(x); },
-    [this, r](const msg::transfers_done& x) { hear_reports(r, x); },
+    [this, r](const msg::transfers_done& x) {
+      if (!ranks_[r].cut)
+        hear_reports(r, x);
+    },
+    [=](const msg::steps_taken& x) { forward(x); },
     [=](const msg::ticked& x) { forward(x); },
   };
 }

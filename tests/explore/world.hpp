@@ -85,7 +85,8 @@ public:
   }
 
   [[nodiscard]] bool has_died(rank_id rank) const {
-    return !ranks_[rank].alive || ranks_[rank].incarnation > 1;
+    return !ranks_[rank].alive || ranks_[rank].incarnation > 1
+        || cut_before_.count(rank) > 0;
   }
 
   // -- for faults -------------------------------------------------------------
@@ -140,6 +141,9 @@ private:
 
   engine_model::outlet engine_outlet();
   void start_rank(rank_id rank);
+  void open_down_link(rank_id rank);
+  void open_up_link(rank_id rank);
+  void attach(rank_id rank);
   void give_device(rank_id rank);
   [[nodiscard]] int devices() const;
   void pin_pool(rank_id rank, std::uint64_t host_bytes);
@@ -209,6 +213,10 @@ private:
   void lose_rank(rank_id rank);
   void fail_copy(const choice& what);
   void bring_back(rank_id rank);
+  void cut_link(rank_id rank);
+  void notice_cut(rank_id rank, bool at_worker);
+  void join_again(rank_id rank);
+  void add_cuts(choices& out) const;
 
   // -- the end ----------------------------------------------------------------
 
@@ -240,12 +248,15 @@ private:
   std::uint32_t failures_ = 0;
   std::uint32_t deadlines_ = 0;
   std::uint32_t deaths_ = 0;
+  std::uint32_t cuts_ = 0;
   std::uint32_t idle_times_ = 0;
   std::set<caf::actor_id> gone_;
   /// Killed on purpose.
   std::set<caf::actor_id> doomed_;
   /// Whose worker or device is among them.
   std::set<rank_id> doomed_ranks_;
+  /// To which the connection was cut once.
+  std::set<rank_id> cut_before_;
   /// The scenario is over: what is left is looked at.
   bool ending_ = false;
   bool over_ = false;

@@ -173,6 +173,23 @@ void world::add_trouble(choices& out) const {
   for (rank_id r = 0; r < ranks_.size(); ++r)
     if (!ranks_[r].alive && gone_.count(ranks_[r].device.id()) > 0)
       out.push_back({choice_kind::rank_return, center, r});
+  add_cuts(out);
+}
+
+void world::add_cuts(choices& out) const {
+  for (rank_id r = 0; r < ranks_.size(); ++r) {
+    const auto& rank = ranks_[r];
+    if (!rank.alive)
+      continue;
+    if (!rank.cut && rank.joined && cuts_ < what_.cuts && !engine_->over())
+      out.push_back({choice_kind::link_cut, center, r});
+    if (rank.cut && !rank.noticed_here)
+      out.push_back({choice_kind::link_noticed, center, r, 1});
+    if (rank.cut && !rank.noticed_there)
+      out.push_back({choice_kind::link_noticed, center, r, 0});
+    if (rank.cut && rank.noticed_here)
+      out.push_back({choice_kind::link_return, center, r});
+  }
 }
 
 // -- what is done -------------------------------------------------------------
@@ -238,6 +255,13 @@ void world::perform(const choice& what, std::size_t index) {
       return kill_rank(static_cast<rank_id>(what.subject));
     case choice_kind::rank_return:
       return bring_back(static_cast<rank_id>(what.subject));
+    case choice_kind::link_cut:
+      ++cuts_;
+      return cut_link(static_cast<rank_id>(what.subject));
+    case choice_kind::link_noticed:
+      return notice_cut(static_cast<rank_id>(what.subject), what.row == 1);
+    case choice_kind::link_return:
+      return join_again(static_cast<rank_id>(what.subject));
     case choice_kind::whim:
       return;
   }
@@ -304,6 +328,13 @@ std::string world::text_of(const choice& what, std::size_t index) const {
            + (what.row == 1 ? " loses its CUDA context" : " dies");
     case choice_kind::rank_return:
       return "rank " + id + " comes back";
+    case choice_kind::link_cut:
+      return "the connection to rank " + id + " is cut";
+    case choice_kind::link_noticed:
+      return (what.row == 1 ? "rank " + id : "the scheduler")
+           + " notices that the connection to rank " + id + " is cut";
+    case choice_kind::link_return:
+      return "rank " + id + " joins again";
     case choice_kind::whim:
       break;
   }

@@ -78,7 +78,8 @@ void world::record_input(caf::scheduled_actor& actor) {
     actors_.now(), next->copy_content_to_message(), {}, {}, {}};
   if (next->content().match_elements<msg::worker_ready>()) {
     const auto& ready = next->content().get_as<msg::worker_ready>(0);
-    added.joins = {ready.rank, ready.incarnation};
+    added.joins
+      = {ready.rank, ready.incarnation, ranks_[ready.rank].connection};
   } else if (next->content().match_elements<caf::down_msg>()) {
     // The scheduler knows a worker by the link that leads to it.
     const auto* dead

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// Reports that go wrong, and deaths.
+/// Reports that go wrong, deaths, and connections that end.
 
 #include "tests/explore/world.hpp"
 
@@ -125,8 +125,10 @@ void world::lose_rank(rank_id r) {
   rank.alive = false;
   rank.joined = false;
   engine_->miss(r);
+  rank.cut = false;
   // What it said and the scheduler has not heard may still arrive.
-  actors_.kill_at_once(rank.down);
+  if (!rank.noticed_there)
+    actors_.kill_at_once(rank.down);
   // Its steps go on without fences: jobs that these would wait for have failed.
   for (auto step : std::set<step_id>{rank.expected})
     enqueue_compute(r, step, 0);
@@ -152,6 +154,35 @@ void world::bring_back(rank_id r) {
   memory_->starts_again(r);
   ++ranks_[r].incarnation;
   start_rank(r);
+}
+
+// -- connections --------------------------------------------------------------
+
+/// Whether anything had been on its way, nobody will know.
+void world::cut_link(rank_id r) {
+  auto& rank = ranks_[r];
+  rank.cut = true;
+  rank.joined = false;
+  cut_before_.insert(r);
+  memory_->cut_off(r);
+}
+
+void world::notice_cut(rank_id r, bool at_worker) {
+  auto& rank = ranks_[r];
+  (at_worker ? rank.noticed_here : rank.noticed_there) = true;
+  actors_.kill_at_once(at_worker ? rank.up : rank.down);
+}
+
+/// Only the rank has to know that it was away: then it asks again.
+void world::join_again(rank_id r) {
+  auto& rank = ranks_[r];
+  if (rank.noticed_there) {
+    ++rank.connection;
+    open_down_link(r);
+  }
+  open_up_link(r);
+  rank.cut = rank.noticed_there = rank.noticed_here = false;
+  attach(r);
 }
 
 } // namespace kvtide::explore

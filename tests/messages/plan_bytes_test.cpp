@@ -42,9 +42,9 @@ protected:
 };
 
 TEST_F(PlanBytes, ComeBackAsTheyWere) {
-  const auto bytes = encode_plan(sys, begin, stores);
-  EXPECT_EQ(bytes, encode_plan(sys, begin, stores));
-  const auto decoded = decode_plan(sys, bytes);
+  const auto bytes = encode_plan(begin, stores);
+  EXPECT_EQ(bytes, encode_plan(begin, stores));
+  const auto decoded = decode_plan(bytes);
   ASSERT_TRUE(decoded);
   const auto& plan = decoded.value();
   EXPECT_EQ(plan.begin.step, 8u);
@@ -63,27 +63,27 @@ TEST_F(PlanBytes, ComeBackAsTheyWere) {
   ASSERT_EQ(plan.stores.jobs.size(), 1u);
   EXPECT_EQ(plan.stores.jobs[0].id, 3u);
   // What was decoded says the same.
-  EXPECT_EQ(encode_plan(sys, plan.begin, plan.stores), bytes);
+  EXPECT_EQ(encode_plan(plan.begin, plan.stores), bytes);
 }
 
 TEST_F(PlanBytes, EveryCutAndEveryFlippedBitIsNoticed) {
-  const auto bytes = encode_plan(sys, begin, stores);
+  const auto bytes = encode_plan(begin, stores);
   for (std::size_t i = 0; i < bytes.size(); ++i) {
-    const auto cut = decode_plan(sys, bytes.substr(0, i));
+    const auto cut = decode_plan(bytes.substr(0, i));
     ASSERT_FALSE(cut);
     EXPECT_NE(cut.failure().text, "");
     for (auto bit = 0; bit < 8; ++bit) {
       auto flipped = bytes;
       flipped[i] = static_cast<char>(flipped[i] ^ (1 << bit));
-      EXPECT_FALSE(decode_plan(sys, flipped));
+      EXPECT_FALSE(decode_plan(flipped));
     }
   }
 }
 
 TEST_F(PlanBytes, AnotherVersionIsNamedAsTheReason) {
-  auto bytes = encode_plan(sys, begin, stores);
+  auto bytes = encode_plan(begin, stores);
   bytes[0] = static_cast<char>(bytes[0] + 1);
-  const auto decoded = decode_plan(sys, bytes);
+  const auto decoded = decode_plan(bytes);
   ASSERT_FALSE(decoded);
   EXPECT_EQ(decoded.failure().code, ec::unsupported);
 }
@@ -91,13 +91,13 @@ TEST_F(PlanBytes, AnotherVersionIsNamedAsTheReason) {
 TEST_F(PlanBytes, ContradictionsAreRefused) {
   auto other_step = stores;
   other_step.step = 9;
-  EXPECT_FALSE(decode_plan(sys, encode_plan(sys, begin, other_step)));
+  EXPECT_FALSE(decode_plan(encode_plan(begin, other_step)));
   auto store_as_load = begin;
   store_as_load.loads[0].kind = job_kind::store;
-  EXPECT_FALSE(decode_plan(sys, encode_plan(sys, store_as_load, stores)));
+  EXPECT_FALSE(decode_plan(encode_plan(store_as_load, stores)));
   auto unknown_kind = stores;
   unknown_kind.jobs[0].kind = static_cast<job_kind>(7);
-  EXPECT_FALSE(decode_plan(sys, encode_plan(sys, begin, unknown_kind)));
+  EXPECT_FALSE(decode_plan(encode_plan(begin, unknown_kind)));
 }
 
 } // namespace

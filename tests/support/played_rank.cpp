@@ -77,12 +77,12 @@ played_rank::play_tap(tap_actor::stateful_pointer<part_state> self,
                       played_rank* rank) {
   return {
     [=](const msg::begin_step& x) {
-      rank->plans_.push_back(encode_plan(self->system(), x, {x.step, {}}));
+      rank->plans_.push_back(encode_plan(x, {x.step, {}}));
       self->send(rank->worker_, x);
     },
     [=](const msg::stores& x) {
       rank->plans_.push_back(
-        encode_plan(self->system(), {x.step, {}, {}, {}}, x));
+        encode_plan({x.step, {}, {}, {}}, x));
       if (!std::exchange(rank->loses_stores_, false))
         self->send(rank->worker_, x);
     },
