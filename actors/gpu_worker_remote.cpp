@@ -83,7 +83,6 @@ void gpu_worker_state::leave_scheduler() {
   for (const auto& plan : std::exchange(early, {}))
     fail(plan.jobs);
   unsent.reports.clear();
-  paused_behind.reset();
   arrived.reset();
   path = {};
   meeting = true;
@@ -181,8 +180,6 @@ void gpu_worker_state::catch_up(held_plan plan) {
 }
 
 void gpu_worker_state::drop(held_plan plan) {
-  if (checks)
-    checks->leaving();
   fail(plan.flushed_stores);
   fail(plan.loads);
   fail(plan.stores);

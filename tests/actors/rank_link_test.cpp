@@ -173,6 +173,9 @@ TEST_F(RankLink, AnotherVersionDoesNotConcernRanksThatHaveJoined) {
   connect(msg::protocol_version + 1);
   EXPECT_EQ(state().door, first);
   EXPECT_THAT(take_asked(), IsEmpty());
+  EXPECT_TRUE(state().other_version);
+  knock();
+  EXPECT_FALSE(state().other_version) << "the next one is news again";
 }
 
 TEST_F(RankLink, JoinsAgainWhenTheSameDoorKnocks) {
@@ -236,6 +239,8 @@ TEST_F(RankLink, AsksAgainIfNoAnswerComes) {
   EXPECT_THAT(take_asked(), ElementsAre("5.1"));
   let_in(5);
   EXPECT_THAT(take_attached(), ElementsAre("2.1 1 77", "5.1 1 77"));
+  let_in(5);
+  EXPECT_EQ(state().ignored, 1u) << "that was asked once";
 }
 
 // -- answers to nobody --------------------------------------------------------
@@ -283,6 +288,7 @@ TEST_F(RankLink, WaitsForTheNextKnockWhenTheDoorIsGone) {
   take_asked();
   pass(10s);
   EXPECT_THAT(take_asked(), IsEmpty());
+  EXPECT_TRUE(state().questions.empty());
   connect();
   EXPECT_THAT(take_asked(), ElementsAre("2.1", "5.1"));
   take_attached();
@@ -305,7 +311,20 @@ TEST_F(RankLink, NextDoorTakesThePlaceOfTheOneBefore) {
   flow();
   EXPECT_EQ(state().door, far_door) << "the end of the one before is no news";
   let_in(2);
-  EXPECT_THAT(take_attached(), ElementsAre("2.1 1 77"));
+  let_in(5);
+  EXPECT_THAT(take_attached(), ElementsAre("2.1 1 77", "5.1 1 77"));
+  let_in(2);
+  EXPECT_EQ(state().ignored, 2u) << "the first door was asked that";
+}
+
+TEST_F(RankLink, EndOfAnEarlierDoorMayBeUnderWayMeanwhile) {
+  connect();
+  auto& line = lines.emplace_back(world);
+  far_door = line.add(door, side::engine);
+  world.send(uut, msg::knock{msg::protocol_version, ptr(far_door)});
+  lines.front().cut(side::rank);
+  flow();
+  EXPECT_EQ(state().door, far_door);
 }
 
 // -- other lives --------------------------------------------------------------

@@ -614,6 +614,21 @@ TEST_F(RemoteWorker, EndOfAnEarlierConnectionMayBeHeardOfLate) {
   EXPECT_THAT(take_asked(), ElementsAre("submit 1"));
 }
 
+TEST_F(RemoteWorker, EndOfAnEarlierConnectionMayBeUnderWayMeanwhile) {
+  start();
+  auto& line = lines.emplace_back(world);
+  far_boss = line.add(boss, side::engine);
+  far_worker = line.add(uut, side::rank);
+  world.send(
+    uut, msg::attach{7, 1, caf::actor_cast<caf::strong_actor_ptr>(far_boss)});
+  lines.front().cut(side::rank);
+  flow();
+  EXPECT_THAT(rank.failures, IsEmpty());
+  EXPECT_EQ(told.ready.size(), 2u);
+  run_step(begin(1, {1}));
+  EXPECT_THAT(take_asked(), ElementsAre("submit 1"));
+}
+
 TEST_F(RemoteWorker, NextConnectionEndsTheOneBefore) {
   start();
   run_step(begin(1, {1}));
@@ -677,7 +692,7 @@ TEST_F(RemoteWorker, S9AnotherSchedulerHearsNothingOfEarlierJobs) {
   end(1);
   take_reports();
   cut();
-  connect(1, 2);
+  connect(7, 2);
   plan(msg::report_again{{1}, {}});
   EXPECT_THAT(take_reports(), ElementsAre("1 failed")) << "not done";
 }
@@ -719,6 +734,39 @@ TEST_F(RemoteWorker, S3AnotherSchedulersStepIsNotTheOneThatBeganAlone) {
   EXPECT_THAT(take_asked(), ElementsAre("submit 1"));
 }
 
+TEST_F(RemoteWorker, S3AnotherSchedulersStoresAreNotThoseOfBefore) {
+  start();
+  plan(begin(1));
+  say(msg::await_step{1, {}});
+  plan(begin(2));
+  plan(begin(3));
+  plan(begin(4));
+  plan(stores(4, {1}));
+  cut();
+  say(msg::end_step{1, {}});
+  connect(7, 2);
+  run_step(begin(1));
+  plan(stores(1, {1}));
+  plan(begin(2));
+  EXPECT_THAT(take_asked(), ElementsAre("submit 1"));
+  EXPECT_EQ(state().order.total(), 0u);
+}
+
+TEST_F(RemoteWorker, S4AnotherSchedulersJobsWereNotSkipped) {
+  start();
+  plan(begin(1));
+  say(msg::await_step{1, {}});
+  plan(begin(2, {9}));
+  cut();
+  say(msg::end_step{1, {}});
+  connect(7, 2);
+  run_step(begin(1, {1}));
+  take_asked();
+  plan(begin(2, {}, {}, {1}));
+  ASSERT_EQ(asked.size(), 1u);
+  EXPECT_EQ(std::get<msg::make_fence>(asked[0]).skipped, std::nullopt);
+}
+
 // -- plans that the engine carries --------------------------------------------
 
 class RemoteWorkerByEngine : public RemoteWorker {
@@ -728,8 +776,7 @@ protected:
   }
 
   void carry(const msg::begin_step& first, const msg::stores& second) {
-    say(
-      msg::await_step{first.step, encode_plan(world.system(), first, second)});
+    say(msg::await_step{first.step, encode_plan(first, second)});
   }
 };
 
@@ -842,6 +889,16 @@ TEST_F(RemoteWorkerInSimulatedTime, CopiesEndWithoutAnybodyWhoMovesTime) {
   EXPECT_THAT(take_reports(), ElementsAre("1 drained", "2 drained"));
   plan(msg::tick{500});
   EXPECT_THAT(take_asked(), ElementsAre("tick 700")) << "it never goes back";
+  say(msg::device_ticked{never});
+  EXPECT_EQ(told.ticks.size(), 1u);
+}
+
+TEST_F(RemoteWorkerInSimulatedTime, NothingMovesIfNothingRuns) {
+  start();
+  cut();
+  EXPECT_THAT(take_asked(), IsEmpty());
+  connect();
+  plan(msg::tick{10});
   say(msg::device_ticked{never});
   EXPECT_EQ(told.ticks.size(), 1u);
 }
