@@ -50,7 +50,6 @@ struct cache_manager_state {
   void report(const msg::get_pool_report& x);
   void explain(const msg::explain_keys& x);
   void lookup_keys(const msg::lookup_keys& x);
-  void reset(const msg::reset_pool& x);
   void read_part(const msg::get_pool_part& x);
 
   // -- helpers ----------------------------------------------------------------

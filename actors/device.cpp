@@ -4,6 +4,9 @@
 
 #include "actors/log.hpp"
 #include "actors/order_checks.hpp"
+#include "core/wide_digest.hpp"
+#include "core/xxh3.hpp"
+#include "gpu/named_pool_engine.hpp"
 
 #include <caf/actor_cast.hpp>
 #include <caf/actor_control_block.hpp>
@@ -20,6 +23,29 @@
 
 namespace kvtide {
 
+namespace {
+
+gpu::content_digest digest_of(const void* data, std::size_t size) {
+  const auto digest = XXH3_128bits(data, size);
+  return {digest.low64, digest.high64};
+}
+
+/// What a store leaves in its slots.
+std::vector<gpu::slot_content> contents_of(const job& store,
+                                           const gpu::geometry& shape) {
+  std::vector<gpu::slot_content> out;
+  out.reserve(store.rows.size());
+  for (const auto& row : store.rows) {
+    const auto key = core::wide_digest_of(row.key);
+    out.push_back({row.slot,
+                   shape.block_bytes(row.key.group) * shape.blocks_per_chunk(),
+                   {key.low, key.high}});
+  }
+  return out;
+}
+
+} // namespace
+
 device_state::~device_state() {
   if (config.compute)
     config.compute->close();
@@ -35,6 +61,7 @@ void device_state::register_memory(const msg::register_memory& req) {
     answer.slots = registration->pool.slots;
     answer.slot_bytes = registration->geometry.slot_bytes();
     answer.notes = take_notes();
+    answer.kept = take_kept();
   }
   self->send(worker, std::move(answer));
 }
@@ -102,6 +129,8 @@ void device_state::start(const job& what, const msg::submit_jobs& req) {
   if (!made)
     return fail(what.id, made.failure().text);
   auto copy = std::move(made).value();
+  if (what.kind == job_kind::store && has_name)
+    copy.contents = contents_of(what, registration->geometry);
   copy.after = req.after;
   copy.after_events.reserve(req.events.size());
   for (const auto handle : req.events)
@@ -181,6 +210,13 @@ error device_state::open(const kv_memory& memory) {
   // Only replicas may share: other ranks' chunks have the same slots and other
   // bytes.
   const auto replica = memory.writers > 1 && config.shared_pool != nullptr;
+  if (memory.writers > 1 && !config.pool_name.empty())
+    return {
+      ec::unsupported,
+      "kv_memory::writers is " + std::to_string(memory.writers)
+        + " and options::pool_name is set: each rank of replicas stores a "
+          "part of the chunks only, so none could say alone what was "
+          "kept; leave pool_name empty"};
   const auto& chosen = replica ? config.shared_pool : own_pool;
   if (pool_memory && pool_memory != chosen)
     return {ec::invalid_argument,
@@ -204,15 +240,27 @@ error device_state::open(const kv_memory& memory) {
     wanted.domain = gpu::memory_domain::any;
     wanted.pool = seat->pool_config(config.cuda, config.host_bytes);
   }
+  if (!config.pool_name.empty()) {
+    auto& named = wanted.pool.named.emplace();
+    named.name = config.pool_name;
+    named.rank = config.rank;
+    named.digest = digest_of;
+    named.say = [this](const std::string& text) {
+      log().info("rank {}: {}", config.rank, text);
+    };
+  }
   auto opened = gpu::open_kv(memory, wanted, *chosen);
   if (!opened)
     return opened.failure();
   // Who registers the pool pins it for good.
   cuda = std::move(seat);
   auto made = make_engine(chosen);
+  if (made && chosen->named())
+    made = note_stores(std::move(made).value(), chosen->named());
   if (!made)
     return made.failure();
   pool_memory = chosen;
+  has_name = chosen->named() != nullptr;
   registration.emplace(std::move(opened).value());
   engine = std::move(made).value();
   alive = self;
@@ -225,22 +273,12 @@ error device_state::open(const kv_memory& memory) {
 
 result<std::unique_ptr<gpu::copy_engine>> device_state::make_engine(
   const std::shared_ptr<gpu::host_pool_memory>& memory) {
-  auto wake = gpu::wake_function{config.on_wake};
-  if (!wake)
-    wake = [flag = waking, weak = caf::weak_actor_ptr{self->ctrl()}] {
-      if (flag->exchange(true))
-        return;
-      if (const auto strong = weak.lock())
-        caf::anon_send(caf::actor_cast<device_actor>(strong),
-                       msg::device_woke{});
-    };
   if (config.engine)
-    return config.engine(std::move(wake));
+    return config.engine(wake());
   if (config.kind == device_kind::cuda)
-    return cuda->make_engine(config.cuda, std::move(wake), memory,
-                             config.fault);
+    return cuda->make_engine(config.cuda, wake(), memory, config.fault);
   gpu::host_engine_config out;
-  out.wake = std::move(wake);
+  out.wake = wake();
   out.latency = config.latency.count();
   out.bytes_per_second = config.bytes_per_second;
   out.events = config.events;
@@ -256,14 +294,49 @@ result<std::unique_ptr<gpu::copy_engine>> device_state::make_engine(
   return error{ec::unsupported, "this build has no such device"};
 }
 
+result<std::unique_ptr<gpu::copy_engine>>
+device_state::note_stores(std::unique_ptr<gpu::copy_engine> inner,
+                          std::shared_ptr<gpu::named_pool> pool) {
+  gpu::named_engine_config out;
+  out.pool = std::move(pool);
+  out.wake = wake();
+  if (config.kind == device_kind::host_virtual)
+    out.threads = 0; // Nothing but simulated time decides what it reports.
+  return gpu::make_named_pool_engine(std::move(inner), std::move(out));
+}
+
+gpu::wake_function device_state::wake() {
+  if (config.on_wake)
+    return config.on_wake;
+  return [flag = waking, weak = caf::weak_actor_ptr{self->ctrl()}] {
+    if (flag->exchange(true))
+      return;
+    if (const auto strong = weak.lock())
+      caf::anon_send(caf::actor_cast<device_actor>(strong), msg::device_woke{});
+  };
+}
+
+std::vector<msg::kept_chunk> device_state::take_kept() {
+  auto out = std::vector<msg::kept_chunk>{};
+  const auto named = pool_memory->named();
+  if (!named || std::exchange(kept_taken, true))
+    return out;
+  out.reserve(named->kept().size());
+  for (const auto& x : named->kept())
+    out.push_back({x.slot, x.key.low, x.key.high});
+  return out;
+}
+
 std::vector<std::string> device_state::take_notes() {
   auto out = std::vector<std::string>{};
-  if (config.kind != device_kind::cuda)
-    return out;
-  out = gpu::notes_of(pool_memory->status());
-  out.insert(out.begin(), cuda->name());
-  for (auto& note : engine->notes())
-    out.push_back(std::move(note));
+  if (config.kind == device_kind::cuda) {
+    out = gpu::notes_of(pool_memory->status());
+    out.insert(out.begin(), cuda->name());
+    for (auto& note : engine->notes())
+      out.push_back(std::move(note));
+  } else if (pool_memory->named()) {
+    out = gpu::notes_of(pool_memory->status());
+  }
   for (const auto& note : out)
     log().info("rank {}: {}", config.rank, note);
   return out;

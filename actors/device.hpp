@@ -62,6 +62,9 @@ struct device_config {
   /// null.
   std::shared_ptr<compute_side> compute;
 
+  /// See `options::pool_name`; not for ranks that hold replicas.
+  std::string pool_name;
+
   /// Shared by the ranks of one process that hold replicas. Without it, or with
   /// one writer, the device has a pool of its own.
   std::shared_ptr<gpu::host_pool_memory> shared_pool;
@@ -162,9 +165,20 @@ struct device_state {
 
   [[nodiscard]] error open(const kv_memory& memory);
 
+  /// Lets stores into a pool that outlives the process be noted.
+  [[nodiscard]] result<std::unique_ptr<gpu::copy_engine>>
+  note_stores(std::unique_ptr<gpu::copy_engine> inner,
+              std::shared_ptr<gpu::named_pool> pool);
+
   /// @param memory of the host pool
   [[nodiscard]] result<std::unique_ptr<gpu::copy_engine>>
   make_engine(const std::shared_ptr<gpu::host_pool_memory>& memory);
+
+  [[nodiscard]] gpu::wake_function wake();
+
+  /// What was in the pool before this process. Once only: what is said later is
+  /// not true any more.
+  [[nodiscard]] std::vector<msg::kept_chunk> take_kept();
 
   /// Says what was got, to the log and to whoever asked for it.
   [[nodiscard]] std::vector<std::string> take_notes();
@@ -193,6 +207,8 @@ struct device_state {
   /// `own_pool` or the shared one, as the first registration that succeeded
   /// chose: the scheduler's book says what lies in it.
   std::shared_ptr<gpu::host_pool_memory> pool_memory;
+  /// `pool_memory` outlives the process.
+  bool has_name = false;
   /// `device_kind::cuda` only, from the first registration on.
   std::optional<gpu::cuda_seat> cuda;
   /// Set while memory is registered.
@@ -200,6 +216,8 @@ struct device_state {
   /// Declared after the memory that its threads touch.
   std::unique_ptr<gpu::copy_engine> engine;
 
+  /// `take_kept` was called.
+  bool kept_taken = false;
   /// No more jobs; the answer comes when the last one has ended.
   bool unregistering = false;
   /// Simulated time is moving, the answer to `device_tick` is owed.

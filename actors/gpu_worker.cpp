@@ -245,6 +245,7 @@ void gpu_worker_state::memory_registered(const msg::memory_registered& answer) {
   }
   memory = memory_state::registered;
   slots = answer.slots;
+  kept = answer.kept;
   // Before its process hears of it, and tells the engine.
   say_worker_ready();
   auto known = kv_registered{};
@@ -465,6 +466,8 @@ std::vector<job> gpu_worker_state::take_jobs(const std::vector<job>& jobs) {
     else
       result.push_back(x);
   }
+  if (!result.empty())
+    kept.clear(); // From here on slots change.
   return result;
 }
 

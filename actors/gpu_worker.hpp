@@ -170,6 +170,9 @@ struct gpu_worker_state {
   /// Lets the scheduler plan for this rank, as soon as it may.
   void say_worker_ready();
 
+  /// In parts, so that none is long (CNT-02).
+  void say_kept();
+
   /// The rank side wants to begin a step, and its plan is not there.
   void note_awaited(step_id step);
 
@@ -328,6 +331,8 @@ struct gpu_worker_state {
   memory_state memory = memory_state::none;
   bool scheduler_gone = false;
   std::uint64_t slots = 0;
+  /// What the pool had before this process and still has.
+  std::vector<msg::kept_chunk> kept;
   /// From the registration, see `kv_memory::writer`.
   std::uint32_t writer = 0;
   std::uint32_t writers = 1;

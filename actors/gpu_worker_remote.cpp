@@ -102,7 +102,24 @@ void gpu_worker_state::say_worker_ready() {
   } else {
     ready.device = caf::actor_cast<caf::strong_actor_ptr>(device);
   }
+  say_kept();
   self->send(scheduler, std::move(ready));
+}
+
+void gpu_worker_state::say_kept() {
+  // Of a first life nobody knows what was in its pool.
+  if (config.incarnation == 0)
+    return;
+  constexpr std::size_t in_a_part = 1600; // Of 20 bytes each: 32 KiB.
+  auto part = msg::chunks_kept{config.rank, config.incarnation, {}};
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    const auto& x = kept[i];
+    part.chunks.push_back({x.slot, x.digest_low, x.digest_high});
+    if (part.chunks.size() < in_a_part && i + 1 < kept.size())
+      continue;
+    self->send(scheduler, part);
+    part.chunks.clear();
+  }
 }
 
 void gpu_worker_state::say_how_far() {

@@ -127,6 +127,7 @@ void rank_home::start_rank(rank::impl& seat, gpu_worker_config worker_options,
     seat.port = system->spawn(rank_port, seat.id, seat.queue, seat.caller);
   auto device_options = device_of(opts, seat);
   device_options.shared_pool = shared_pool;
+  device_options.pool_name = opts.pool_name;
   device_options.start_time = now;
   device_options.pins = pins;
   if (change_device)

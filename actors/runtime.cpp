@@ -3,6 +3,8 @@
 /// @file
 /// Spawns everything and hands calls over. The only file that knows all actors.
 
+#include "kvtide/waiting.hpp"
+
 #include "actors/network.hpp"
 #include "actors/rank_door.hpp"
 #include "actors/runtime_impl.hpp"
@@ -22,10 +24,7 @@ namespace {
 
 /// A span of time that a call may name.
 nanoseconds_t bounded(std::chrono::milliseconds span) {
-  using namespace std::chrono;
-  return nanoseconds{
-    std::clamp<milliseconds>(span, milliseconds{0}, longest_wait)}
-    .count();
+  return std::chrono::nanoseconds{bounded_wait(span)}.count();
 }
 
 /// The ranks of this process.

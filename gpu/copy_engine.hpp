@@ -10,6 +10,8 @@
 #include "kvtide/ids.hpp"
 #include "kvtide/job.hpp"
 
+#include "gpu/named_pool_table.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -53,6 +55,9 @@ struct copy_job {
   std::vector<job_id> after;
   /// Events that must be complete before this job starts (S6).
   std::vector<compute_event> after_events;
+  /// What a store leaves in its slots, each once; read by
+  /// `make_named_pool_engine` only.
+  std::vector<slot_content> contents;
 };
 
 enum class copy_result : std::uint8_t {

@@ -26,6 +26,12 @@ error refusal(std::uint64_t bytes, const std::string& why) {
 
 result<host_memory> host_memory::map(std::uint64_t bytes,
                                      const host_memory_options& opts) {
+  return map(bytes, opts, {});
+}
+
+result<host_memory> host_memory::map(std::uint64_t bytes,
+                                     const host_memory_options& opts,
+                                     const file_place& place) {
   if (bytes == 0)
     return host_memory{};
   const auto physical = physical_memory_bytes();
@@ -38,16 +44,18 @@ result<host_memory> host_memory::map(std::uint64_t bytes,
   // Half of all addresses is more than any system has, and rounds up safely.
   if (bytes > std::numeric_limits<std::size_t>::max() / 2)
     return refusal(bytes, "the address space is smaller");
+  const auto has_name = place.file >= 0;
   host_memory_facts facts;
-  auto made = map_pages(bytes, opts, facts);
+  auto made = has_name ? map_file_pages(place, bytes, opts, facts)
+                       : map_pages(bytes, opts, facts);
   if (made.data == nullptr)
     return refusal(bytes, "the machine has " + in_words(physical) + " and "
                             + made.failure);
   facts.bytes = bytes;
   facts.mapped_bytes = made.bytes;
   facts.page_bytes = made.page_bytes;
-  facts.reserved
-    = opts.reserve || opts.prefault || opts.huge_pages != huge_page_use::off;
+  facts.reserved = has_name || opts.reserve || opts.prefault
+                || opts.huge_pages != huge_page_use::off;
   return host_memory{made.data, std::move(facts)};
 }
 

@@ -46,6 +46,14 @@ struct host_memory_options {
   const numa_system* machine = nullptr;
 };
 
+/// Where memory lies that has a name.
+struct file_place {
+  int file = -1;
+  std::uint64_t offset = 0;
+  /// For messages.
+  std::string folder;
+};
+
 /// What was asked for and what came of it, for the log.
 struct host_memory_facts {
   /// Usable: what was asked for.
@@ -67,9 +75,9 @@ struct host_memory_facts {
   std::vector<std::string> notes;
 };
 
-/// Owns the memory of a host pool: zeroed, page aligned, not inherited by
-/// forked children (G5), returned to the system on destruction. The owner
-/// keeps it until no copy can touch it any more.
+/// Owns the memory of a host pool: zeroed if it has no name, page aligned, not
+/// inherited by forked children (G5), returned to the system on destruction.
+/// The owner keeps it until no copy can touch it any more.
 class host_memory {
 public:
   /// Maps `bytes` bytes; zero gives an empty object. What is only limited is in
@@ -78,6 +86,13 @@ public:
   ///          refuses.
   [[nodiscard]] static result<host_memory>
   map(std::uint64_t bytes, const host_memory_options& opts = {});
+
+  /// Maps `bytes` bytes of a file, which is closed by whoever opened it. What
+  /// lies in it stays, and stays when the mapping is gone.
+  /// @returns as the other one
+  [[nodiscard]] static result<host_memory> map(std::uint64_t bytes,
+                                               const host_memory_options& opts,
+                                               const file_place& place);
 
   host_memory() = default;
 

@@ -58,6 +58,20 @@ error register_all(memory_registrar& registrar,
   return {};
 }
 
+/// What has to be the same for the chunks of another process to be chunks of
+/// this one.
+pool_identity identity_of(const geometry& geometry, const kv_memory& memory,
+                          std::uint32_t slots, digest_function digest) {
+  std::vector<std::uint64_t> form{geometry.groups(),
+                                  geometry.blocks_per_chunk()};
+  for (const auto& ref : memory.references)
+    form.insert(form.end(), {ref.group, ref.layer, ref.bytes});
+  const auto& model = memory.model_fingerprint;
+  return {slots, geometry.slot_bytes(),
+          digest(form.data(), form.size() * sizeof(form[0])),
+          digest(model.data(), model.size())};
+}
+
 } // namespace
 
 std::string to_string(const host_pool_status& status) {
@@ -117,7 +131,19 @@ result<slot_pool> host_pool_memory::open(const geometry& geometry,
                                         + ", but one chunk takes "
                                         + std::to_string(geometry.slot_bytes())
                                         + " bytes: make it larger"};
-  auto mapped = host_memory::map(made.slots * made.slot_bytes, config.memory);
+  auto named = std::shared_ptr<named_pool>{};
+  auto place = file_place{};
+  if (config.named && made.slots > 0) {
+    auto found = named_pool::open(
+      *config.named,
+      identity_of(geometry, memory, made.slots, config.named->digest));
+    if (!found)
+      return found.failure();
+    named = std::move(found).value();
+    place = {named->descriptor(), named->slots_offset(), config.named->folder};
+  }
+  auto mapped
+    = host_memory::map(made.slots * made.slot_bytes, config.memory, place);
   if (!mapped)
     return mapped.failure();
   made.memory = mapped.value().facts();
@@ -141,8 +167,13 @@ result<slot_pool> host_pool_memory::open(const geometry& geometry,
                      + "; or lower host_bytes, or allow a pool that "
                        "is not pinned, whose copies are slower"};
   }
+  if (named) {
+    named->complete(pool.base);
+    made.notes.push_back(named->note());
+  }
   if (made.pinned)
     registrar_ = config.registrar;
+  named_ = std::move(named);
   memory_ = std::move(mapped).value();
   pool_ = pool;
   form_ = std::move(form);
@@ -154,6 +185,11 @@ result<slot_pool> host_pool_memory::open(const geometry& geometry,
 host_pool_status host_pool_memory::status() const {
   const std::lock_guard lock{mutex_};
   return status_;
+}
+
+std::shared_ptr<named_pool> host_pool_memory::named() const {
+  const std::lock_guard lock{mutex_};
+  return named_;
 }
 
 } // namespace kvtide::gpu

@@ -9,11 +9,13 @@
 #include "gpu/geometry.hpp"
 #include "gpu/host_memory.hpp"
 #include "gpu/memory_registrar.hpp"
+#include "gpu/named_pool.hpp"
 #include "gpu/registration_pieces.hpp"
 
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +40,9 @@ struct host_pool_config {
   /// then need pinned buffers in between and are slower. Otherwise a refusal is
   /// an error.
   bool allow_pageable = false;
+
+  /// The pool outlives its process if set.
+  std::optional<named_pool_config> named;
 };
 
 /// What a host pool is, for the log and for counters.
@@ -87,17 +92,22 @@ public:
   /// survives that a rank unregisters and comes back. What the first
   /// successful call asked for holds for all others. After an error nothing is
   /// left mapped or registered.
-  /// @param memory its references say what the bytes of a slot mean.
+  /// @param memory its references, and the model's fingerprint if the pool has
+  ///               a name, say what the bytes of a slot mean.
   /// @returns `ec::invalid_argument` if an earlier registration filled slots of
   ///          another form, `ec::invalid_options` if not one slot fits into
   ///          `host_bytes` or no piece into `largest_piece`,
-  ///          `ec::out_of_memory`, or the code of the registrar's refusal.
+  ///          `ec::out_of_memory`, the code of the registrar's refusal, or
+  ///          what `named_pool::open` says.
   [[nodiscard]] result<slot_pool> open(const geometry& geometry,
                                        const kv_memory& memory,
                                        const host_pool_config& config);
 
   /// All zero before the first successful `open`, then always the same.
   [[nodiscard]] host_pool_status status() const;
+
+  /// Null before the first successful `open`, and if the pool has no name.
+  [[nodiscard]] std::shared_ptr<named_pool> named() const;
 
 private:
   struct piece {
@@ -111,6 +121,8 @@ private:
   mutable std::mutex mutex_;
   bool opened_ = false;
   std::vector<piece> form_;
+  /// Kept by engines, too; they end before the memory.
+  std::shared_ptr<named_pool> named_;
   host_memory memory_;
   slot_pool pool_;
   host_pool_status status_;

@@ -12,6 +12,8 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 #include <utility>
 
@@ -65,10 +67,11 @@ int open_nameless(unsigned flags) {
 
 /// Gets the memory of a file, from the node that its mapping asks for.
 /// @returns zero or an errno value.
-int reserve(int file, std::uint64_t bytes) {
+int reserve(int file, std::uint64_t offset, std::uint64_t bytes) {
   for (std::uint64_t i = 0; i < bytes;) {
     const auto step = std::min(reserve_step, bytes - i);
-    if (::fallocate(file, 0, static_cast<off_t>(i), static_cast<off_t>(step))
+    if (::fallocate(file, 0, static_cast<off_t>(offset + i),
+                    static_cast<off_t>(step))
         == 0)
       i += step;
     else if (errno != EINTR)
@@ -128,6 +131,33 @@ void prepare(std::byte* data, std::uint64_t bytes, std::uint64_t page,
     facts.notes.push_back(std::move(choice.note));
 }
 
+std::string no_room_in(const file_place& place) {
+  auto text = place.folder + " has no room for it";
+  if (struct statvfs there{}; ::fstatvfs(place.file, &there) == 0)
+    text = "only " + in_words(there.f_bavail * there.f_frsize) + " are free in "
+         + place.folder;
+  return text
+       + ": remove pools that nobody needs, or enlarge it (mount -o "
+         "remount,size=, docker --shm-size)";
+}
+
+/// Why a named pool cannot have its memory, or nothing. What its file has
+/// already counts.
+std::string lack_of_room(const file_place& place, std::uint64_t bytes) {
+  if (auto why = file_limit_of(place.offset + bytes); !why.empty())
+    return why;
+  struct stat known {};
+  struct statvfs there {};
+  if (::fstat(place.file, &known) != 0 || ::fstatvfs(place.file, &there) != 0)
+    return "the system says " + quoted(errno);
+  const auto has = static_cast<std::uint64_t>(known.st_blocks) * 512;
+  const auto missing = bytes > has ? bytes - has : 0;
+  const auto is_limited = there.f_blocks > 0;
+  if (is_limited && missing > there.f_bavail * there.f_frsize)
+    return no_room_in(place);
+  return missing > 0 ? lack_of(missing) : std::string{};
+}
+
 /// Touches the pages, if `opts` says so.
 /// @returns what was wrong.
 std::string fault_in(std::byte* data, std::uint64_t bytes, std::uint64_t page,
@@ -168,7 +198,7 @@ page_mapping map_file(std::uint64_t bytes, unsigned flags, std::uint64_t page,
     // ordinary pages has asked before whether they are there; huge ones were
     // set aside when they were mapped.
     const auto later = opts.prefault && faults_return_errors();
-    if (const auto code = later ? 0 : reserve(file, made.bytes); code != 0)
+    if (const auto code = later ? 0 : reserve(file, 0, made.bytes); code != 0)
       made.failure = refused_call("fallocate", code);
     else
       made.failure = fault_in(made.data, made.bytes, page, opts);
@@ -218,6 +248,44 @@ page_mapping map_reserved(std::uint64_t bytes, const host_memory_options& opts,
 }
 
 } // namespace
+
+page_mapping map_file_pages(const file_place& place, std::uint64_t bytes,
+                            const host_memory_options& opts,
+                            host_memory_facts& facts) {
+  const auto page = base_page_bytes();
+  auto made = page_mapping{nullptr, round_up(bytes, page), page, {}};
+  if (opts.huge_pages == huge_page_use::required) {
+    made.failure = "a named pool lies in a file of a file system, which has no "
+                   "huge pages to ask for: do not require them, or mount "
+                 + place.folder + " with huge=always";
+    return made;
+  }
+  if (opts.huge_pages == huge_page_use::if_available)
+    facts.notes.push_back("the host pool is in the pages of " + place.folder
+                          + ", which are huge only if it is mounted with "
+                            "huge=always: it has a name");
+  made.failure = lack_of_room(place, made.bytes);
+  if (!made.failure.empty())
+    return made;
+  auto* raw = ::mmap(nullptr, made.bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+                     place.file, static_cast<off_t>(place.offset));
+  if (raw == MAP_FAILED) {
+    made.failure = "the system says " + quoted(errno);
+    return made;
+  }
+  made.data = static_cast<std::byte*>(raw);
+  prepare(made.data, made.bytes, page, opts, facts);
+  // Always: where a file system is full, a page that is only touched ends the
+  // process.
+  if (const auto code = reserve(place.file, place.offset, made.bytes);
+      code == ENOSPC)
+    made.failure = no_room_in(place);
+  else if (code != 0)
+    made.failure = refused_call("fallocate", code);
+  else
+    made.failure = fault_in(made.data, made.bytes, page, opts);
+  return dropped_if_failed(made);
+}
 
 page_mapping map_pages(std::uint64_t bytes, const host_memory_options& opts,
                        host_memory_facts& facts) {

@@ -32,4 +32,13 @@ struct page_mapping {
                                      const host_memory_options& opts,
                                      host_memory_facts& facts);
 
+/// The same of a file with a name, whose content stays. The memory behind it is
+/// always reserved; huge pages are its file system's to choose.
+/// @param place its offset is that of a page, and the file is as long as
+/// needed.
+[[nodiscard]] page_mapping map_file_pages(const file_place& place,
+                                          std::uint64_t bytes,
+                                          const host_memory_options& opts,
+                                          host_memory_facts& facts);
+
 } // namespace kvtide::gpu

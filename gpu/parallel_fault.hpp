@@ -17,8 +17,8 @@ inline constexpr std::uint64_t fault_share = std::uint64_t{64} << 20;
 using fault_function
   = std::function<int(std::byte*, std::uint64_t, std::uint64_t)>;
 
-/// Faults in one range, by the advice for that or by writing a zero into each
-/// page where the kernel does not know the advice.
+/// Faults in one range, by the advice for that or by writing a byte of each
+/// page over itself where the kernel does not know the advice.
 /// @returns zero or an errno value.
 [[nodiscard]] int fault_pages(std::byte* data, std::uint64_t bytes,
                               std::uint64_t page_bytes) noexcept;
@@ -27,10 +27,10 @@ using fault_function
 /// error of `fault_pages` and not a signal.
 [[nodiscard]] bool faults_return_errors() noexcept;
 
-/// Makes the kernel find every page of new memory now. The calling thread and
-/// up to `threads - 1` more take shares of `fault_share` bytes, so memory of
-/// one share costs no thread. All of them have ended when it returns. After an
-/// error no further share is taken.
+/// Makes the kernel find every page of memory now; what lies in it stays. The
+/// calling thread and up to `threads - 1` more take shares of `fault_share`
+/// bytes, so memory of one share costs no thread. All of them have ended when
+/// it returns. After an error no further share is taken.
 /// @param data starts on a page; nobody else touches it meanwhile.
 /// @param threads zero means one per core, at most 8: the kernel clears no
 ///        more pages per second with more of them.

@@ -119,6 +119,14 @@ struct get_rank_stats {};
 
 // -- from the device ----------------------------------------------------------
 
+/// A chunk that was in the host pool before its process started.
+struct kept_chunk {
+  slot_id slot = 0;
+  /// `core::wide_digest_of` its key.
+  std::uint64_t digest_low = 0;
+  std::uint64_t digest_high = 0;
+};
+
 /// Answers `register_memory`.
 struct memory_registered {
   std::uint64_t slots = 0;
@@ -127,6 +135,8 @@ struct memory_registered {
   error reason;
   /// See `kv_registered::notes`.
   std::vector<std::string> notes;
+  /// What lies in the pool from an earlier process; only in the first answer.
+  std::vector<kept_chunk> kept;
 };
 
 /// Answers `unregister_memory`.

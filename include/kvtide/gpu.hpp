@@ -139,6 +139,16 @@ private:
   std::unique_ptr<impl> impl_;
 };
 
+// -- host pools that outlive their process ------------------------------------
+
+/// Removes the pool that `options::pool_name` names for one rank, and with it
+/// the chunks in it. It stays until somebody does so, or the machine is started
+/// again. None is no error. Safe from any thread.
+/// @returns `ec::out_of_order` if a process has the pool, `ec::invalid_options`
+///          if the name is none or the file is another user's, or
+///          `ec::unsupported` if the system refuses
+[[nodiscard]] error remove_named_pool(const std::string& name, rank_id rank);
+
 // -- copies -------------------------------------------------------------------
 
 /// Configures one copier. Read by `copier::start`.

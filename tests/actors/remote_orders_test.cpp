@@ -6,6 +6,10 @@
 
 #include "tests/actors/remote_fixture.hpp"
 
+#include <caf/actor.hpp>
+#include <caf/actor_cast.hpp>
+#include <caf/sec.hpp>
+
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -100,6 +104,14 @@ TEST_F(RemoteLate, ReportsOfADeadLifeInThisProcessCountToo) {
   say(0, msg::worker_left{0, 1});
   EXPECT_EQ(counters().late_messages, 3u);
   EXPECT_EQ(counters().order_errors, 0u);
+}
+
+TEST_F(RemoteLate, AnErrorOfAWorkerEndsNobodyHere) {
+  start_joined(2);
+  world.send(caf::actor_cast<caf::actor>(uut),
+             caf::make_error(caf::sec::unexpected_message));
+  world.run();
+  EXPECT_EQ(counters().host_slots, slots);
 }
 
 TEST_F(RemoteLate, RanksThatDoNotExistAreErrors) {
