@@ -93,7 +93,10 @@ void cache_manager_state::complete(const msg::complete_job& x,
 }
 
 void cache_manager_state::reset(const msg::reset_pool& x) {
-  cache->reset(x.running, x.keep_running);
+  if (x.kept)
+    cache->keep(*x.kept, x.running, x.keep_running);
+  else
+    cache->reset(x.running, x.keep_running);
   tell_anew();
 }
 

@@ -45,11 +45,11 @@ struct cache_manager_state {
   void complete(const msg::complete_jobs& x);
   /// @param done the keys of its rows
   void complete(const msg::complete_job& x, std::span<const chunk_key> done);
+  void reset(const msg::reset_pool& x);
   void drain_events(const msg::drain_events& x);
   void report(const msg::get_pool_report& x);
   void explain(const msg::explain_keys& x);
   void lookup_keys(const msg::lookup_keys& x);
-  void reset(const msg::reset_pool& x);
   void read_part(const msg::get_pool_part& x);
 
   // -- helpers ----------------------------------------------------------------

@@ -90,6 +90,11 @@ void gpu_worker_state::pause(const msg::pause& x) {
 }
 
 void gpu_worker_state::tick(const msg::tick& req) {
+  if (target && tick_lost) { // Time goes on, and somebody waits again.
+    target = std::max(*target, req.now);
+    tick_lost = false;
+    return;
+  }
   if (!config.virtual_time || target) {
     order.breach(core::order_rule::s12,
                  "a tick came while time moves without it",
@@ -99,6 +104,7 @@ void gpu_worker_state::tick(const msg::tick& req) {
     return;
   }
   target = std::max(now, req.now);
+  tick_lost = false;
   tick_device();
 }
 
@@ -114,9 +120,14 @@ void gpu_worker_state::report_again(const msg::report_again& req) {
       report(id, job_status::failed, 0, true);
     }
   }
-  for (const auto id : req.late)
-    if (!ledger.contains(id))
-      report(id, job_status::drained, 0, true);
+  for (const auto id : req.late) {
+    if (ledger.contains(id)) {
+      ledger.make_late(id); // For this rank as well: it will be drained.
+      continue;
+    }
+    revoke(id);
+    report(id, job_status::drained, 0, true);
+  }
 }
 
 void gpu_worker_state::register_kv(const msg::register_kv& req) {
@@ -143,7 +154,8 @@ void gpu_worker_state::unregister_kv() {
                       "answer first"});
   if (checks)
     checks->leaving();
-  self->send(scheduler, msg::worker_left{config.rank, config.incarnation});
+  if (!is_alone())
+    self->send(scheduler, msg::worker_left{config.rank, config.incarnation});
   // Content that is computed but not stored yet would be lost, and its jobs
   // with it: nobody has to begin another step.
   if (ended)
@@ -163,6 +175,10 @@ void gpu_worker_state::unregister_kv() {
 void gpu_worker_state::await_step(const msg::await_step& req) {
   if (scheduler_gone)
     return tell_rank(core::no_scheduler());
+  if (is_alone()) { // Not even a plan that the engine carries is looked at:
+    note_awaited(req.step); // nobody could hear how its jobs end.
+    return run_held_plans();
+  }
   if (req.plan.empty() && config.delivery == plan_delivery::by_engine)
     return tell_rank(
       {ec::invalid_argument,
@@ -171,8 +187,10 @@ void gpu_worker_state::await_step(const msg::await_step& req) {
            "pass step_plan::bytes"});
   // Without a plan the engine relies on the scheduler's, which leads to
   // `step_ready` by itself.
-  if (req.plan.empty())
-    return;
+  if (req.plan.empty()) {
+    note_awaited(req.step);
+    return run_held_plans();
+  }
   auto decoded = decode_plan(self->system(), req.plan);
   if (!decoded)
     return tell_rank(decoded.failure());
@@ -189,6 +207,7 @@ void gpu_worker_state::await_step(const msg::await_step& req) {
               req.step);
     return tell_rank({ec::out_of_order, text});
   }
+  note_awaited(req.step);
   take(plan.begin);
   take(plan.stores);
   take_early_stores();
@@ -202,11 +221,11 @@ void gpu_worker_state::end_step(const msg::end_step& req) {
     return tell_rank({ec::out_of_order, text});
   }
   ended = true;
-  computed = req.step;
+  computed = lap;
   events = req.events;
   idle_since = clock();
   if (checks)
-    checks->ended(req.step, idle_since);
+    checks->ended(*lap, idle_since);
   run_held_plans();
   hand_over_before_sleep();
   arm_timer();
@@ -215,7 +234,7 @@ void gpu_worker_state::end_step(const msg::end_step& req) {
 void gpu_worker_state::get_stats() {
   self->send(rank_side,
              rank_stats{config.rank, order.total(), order.counts(), late_jobs,
-                        failed_jobs, copied_bytes, copy_time});
+                        failed_jobs, copied_bytes, copy_time, late_messages});
 }
 
 void gpu_worker_state::memory_registered(const msg::memory_registered& answer) {
@@ -225,10 +244,9 @@ void gpu_worker_state::memory_registered(const msg::memory_registered& answer) {
     return quit_if_over();
   }
   memory = memory_state::registered;
+  slots = answer.slots;
   // Before its process hears of it, and tells the engine.
-  self->send(scheduler,
-             msg::worker_ready{config.rank, config.incarnation, answer.slots,
-                               caf::actor_cast<caf::strong_actor_ptr>(device)});
+  say_worker_ready();
   auto known = kv_registered{};
   known.rank = config.rank;
   known.slots = answer.slots;
@@ -250,6 +268,11 @@ void gpu_worker_state::copies_done(const msg::copies_done& x) {
     copy_ended(one);
   copied_bytes += x.bytes;
   copy_time += x.copy_time;
+  if (copies_of_before && ledger.size() == 0) {
+    unsent.reports.clear(); // To the new scheduler these are other jobs.
+    copies_of_before = false;
+    say_worker_ready();
+  }
   quit_if_over();
 }
 
@@ -276,7 +299,7 @@ void gpu_worker_state::copy_ended(const msg::copy_done& x) {
 }
 
 void gpu_worker_state::fence_made(const msg::fence_made& answer) {
-  if (!awaiting_fence || answer.step != begun) {
+  if (!awaiting_fence || answer.step != lap) {
     return note_plan(core::order_rule::s12,
                      "a fence came that nobody waits for", answer.step);
   }
@@ -299,6 +322,10 @@ void gpu_worker_state::device_ticked(const msg::device_ticked& answer) {
   // announced before this message.
   if (fire_due(now) || now < *target)
     return tick_device();
+  if (is_alone() && ledger.size() > 0 && answer.next_due != never) {
+    target = std::max(now, answer.next_due);
+    return tick_device();
+  }
   finish_tick(answer.next_due);
 }
 
@@ -312,6 +339,13 @@ void gpu_worker_state::on_down(const caf::down_msg& down) {
   // Whoever stops the runtime knows it.
   const auto stopped = down.reason == caf::exit_reason::user_shutdown;
   const auto at_device = device.address() == down.source;
+  if (config.remote && !at_device) {
+    // That of an earlier connection may come after the next one is there, and
+    // CAF calls the two proxies equal.
+    if (scheduler && scheduler.address().get() == down.source.get())
+      scheduler_lost();
+    return;
+  }
   const auto why = why_gone(down.reason, at_device ? "device" : "scheduler");
   if (!stopped)
     log().error("rank {}: {} ({} jobs in flight)", config.rank, why,
@@ -373,6 +407,7 @@ bool gpu_worker_state::in_order(const msg::begin_step& plan) const {
 
 void gpu_worker_state::take(const msg::begin_step& plan) {
   arrived = plan.step;
+  say_how_far();
   outcomes.forget_below(plan.settled_below);
   path.begin_step();
   held_plan added;
@@ -381,9 +416,10 @@ void gpu_worker_state::take(const msg::begin_step& plan) {
   added.flushed_stores = take_jobs(plan.flushed_stores);
   added.flush.reserve(plan.flush.size());
   for (const auto id : plan.flush) {
-    if (path.is_older(id))
+    const auto runs = ledger.contains(id); // Maybe since an earlier connection.
+    if (!runs && path.is_older(id))
       continue; // Nothing that this device was given waits for it.
-    if (path.may_be_known(id))
+    if (runs || path.may_be_known(id))
       added.flush.push_back(id);
     else
       order.breach(core::order_rule::s4,
@@ -391,6 +427,8 @@ void gpu_worker_state::take(const msg::begin_step& plan) {
                    "begin_step(" + std::to_string(plan.step) + "), job "
                      + std::to_string(id));
   }
+  if (begun_alone && begun == plan.step)
+    return catch_up(std::move(added));
   held.push_back(std::move(added));
   run_held_plans();
   arm_timer();
@@ -398,7 +436,7 @@ void gpu_worker_state::take(const msg::begin_step& plan) {
 
 void gpu_worker_state::take(const msg::stores& plan) {
   if (checks)
-    checks->planned(plan.jobs, plan.step, clock());
+    checks->planned(plan.jobs, lap_of_arrived(), clock());
   auto jobs = take_jobs(plan.jobs);
   if (!held.empty()) {
     auto& kept = held.back().stores;
@@ -414,10 +452,12 @@ std::vector<job> gpu_worker_state::take_jobs(const std::vector<job>& jobs) {
   std::vector<job> result;
   result.reserve(jobs.size());
   for (const auto& x : jobs) {
-    if (!path.take(x.id, x.kind))
+    if (!path.take(x.id, x.kind) || ledger.contains(x.id))
       order.breach(core::order_rule::s4,
                    "a job came twice, or behind later ones",
                    "job " + std::to_string(x.id));
+    else if (outcomes.find(x.id) != nullptr && config.remote)
+      ++late_messages; // Carried by the engine while the connection was lost.
     else if (outcomes.find(x.id) != nullptr)
       order.breach(core::order_rule::s12,
                    "a job came after it had been reported failed",
@@ -458,20 +498,32 @@ void gpu_worker_state::take_early_stores() {
 }
 
 void gpu_worker_state::run_held_plans() {
-  while (!held.empty() && (!begun || ended)) {
-    auto plan = std::move(held.front());
-    held.pop_front();
-    run(std::move(plan));
-  }
+  while ((!begun || ended) && run_next())
+    ; // nop
+}
+
+bool gpu_worker_state::run_next() {
+  if (config.remote && meeting)
+    return run_next_asked();
+  if (held.empty())
+    return false;
+  auto plan = std::move(held.front());
+  held.pop_front();
+  run(std::move(plan));
+  return true;
 }
 
 void gpu_worker_state::run(held_plan plan) {
   begun = plan.step;
+  lap = lap ? *lap + 1 : plan.step;
   ended = false;
+  begun_alone = false;
+  while (!awaited.empty() && awaited.front() <= plan.step)
+    awaited.pop_front();
   // A load cannot be waited for by its own step: it starts behind the flush.
   auto started = without(plan.flush, plan.loads);
   if (checks)
-    checks->begun(plan.step, started);
+    checks->begun(*lap, started);
 #ifdef KVTIDE_FAULT_NO_FLUSH_WAIT
   started.clear();
   plan.flush.clear();
@@ -488,7 +540,7 @@ void gpu_worker_state::run(held_plan plan) {
   if (flush.size() > started.size())
     not_awaited = std::max(skipped, std::optional{plan.loads.back().id});
   if (awaiting_fence)
-    self->send(device, msg::make_fence{plan.step, flush, not_awaited});
+    self->send(device, msg::make_fence{*lap, flush, not_awaited});
   submit(std::move(plan.loads), std::move(started));
   if (!awaiting_fence)
     say_ready({});
@@ -562,6 +614,8 @@ void gpu_worker_state::report(job_id job, job_status status, std::uint32_t row,
 }
 
 void gpu_worker_state::send_reports() {
+  if (is_alone())
+    unsent.reports.clear(); // Whoever comes back asks.
   if (!unsent.reports.empty())
     self->send(scheduler, std::exchange(unsent, {}));
 }
@@ -641,6 +695,8 @@ void gpu_worker_state::tick_device() {
 void gpu_worker_state::finish_tick(nanoseconds_t device_due) {
   target.reset();
   send_reports(); // What ended until then is known by then.
+  if (std::exchange(tick_lost, false))
+    return;
   self->send(scheduler, msg::ticked{config.rank, config.incarnation,
                                     std::min(next_due(), device_due)});
 }
@@ -702,16 +758,34 @@ gpu_worker(gpu_worker_actor::stateful_pointer<gpu_worker_state> self,
   st.rank_side = std::move(rank_side);
   st.now = st.config.start_time;
   self->monitor(st.device);
-  self->monitor(st.scheduler);
+  if (st.scheduler)
+    self->monitor(st.scheduler);
+  if (st.config.remote)
+    self->set_default_handler(caf::drop); // Peers may say anything.
   self->set_down_handler(
     [&st](caf::down_msg& down) { st.on_down(down), st.over(); });
   return {
-    [&st](const msg::begin_step& x) { st.begin_step(x), st.over(); },
-    [&st](const msg::stores& x) { st.stores(x), st.over(); },
-    [&st](const msg::tick& x) { st.tick(x), st.over(); },
-    [&st](const msg::pause& x) { st.pause(x), st.over(); },
-    [&st](const msg::report_again& x) { st.report_again(x), st.over(); },
-    [](const msg::attach&) {},
+    [&st](const msg::begin_step& x) {
+      if (st.is_from_scheduler())
+        st.begin_step(x), st.over();
+    },
+    [&st](const msg::stores& x) {
+      if (st.is_from_scheduler())
+        st.stores(x), st.over();
+    },
+    [&st](const msg::tick& x) {
+      if (st.is_from_scheduler())
+        st.tick(x), st.over();
+    },
+    [&st](const msg::pause& x) {
+      if (st.is_from_scheduler())
+        st.pause(x), st.over();
+    },
+    [&st](const msg::report_again& x) {
+      if (st.is_from_scheduler())
+        st.report_again(x), st.over();
+    },
+    [&st](const msg::attach& x) { st.attach(x), st.over(); },
     [&st](const msg::register_kv& x) { st.register_kv(x), st.over(); },
     [&st](const msg::unregister_kv&) { st.unregister_kv(), st.over(); },
     [&st](const msg::await_step& x) { st.await_step(x), st.over(); },

@@ -16,6 +16,7 @@
 #include "core/worker_checks.hpp"
 #include "messages/device.hpp"
 #include "messages/gpu_worker.hpp"
+#include "messages/join.hpp"
 #include "messages/rank_side.hpp"
 #include "messages/scheduler.hpp"
 
@@ -38,8 +39,13 @@ namespace kvtide {
 struct gpu_worker_config {
   rank_id rank = 0;
 
-  /// Tells this life of the rank from earlier ones; goes with every report.
+  /// Tells this life of the rank from earlier ones; goes with every report. If
+  /// `remote`, each `attach` says it.
   incarnation_id incarnation = 1;
+
+  /// The scheduler is in another process: it comes by `attach`, may be lost and
+  /// come again, and steps go on meanwhile.
+  bool remote = false;
 
   /// Required; outlives the actor.
   const core::rules* rule = &core::safe_rules;
@@ -79,10 +85,22 @@ worker_config_of(const options& opts, rank_id rank, incarnation_id incarnation);
 inline constexpr std::chrono::nanoseconds look_patience
   = std::chrono::milliseconds{100};
 
+/// A worker of another process says how far it has come every so many steps.
+inline constexpr step_id steps_per_sign = 8;
+
 /// State of a worker: what it holds back, what its device is busy with, and
 /// how far its rank is. Touched by one thread at a time.
 struct gpu_worker_state {
   static inline const char* name = "gpu-worker";
+
+  /// A plan that waits for the end of the step before it (S6).
+  struct held_plan {
+    step_id step = 0;
+    std::vector<job> loads;
+    std::vector<job> flushed_stores;
+    std::vector<job_id> flush;
+    std::vector<job> stores;
+  };
 
   // -- message handlers -------------------------------------------------------
 
@@ -95,6 +113,8 @@ struct gpu_worker_state {
   void tick(const msg::tick& req);
 
   void report_again(const msg::report_again& req);
+
+  void attach(const msg::attach& x);
 
   void register_kv(const msg::register_kv& req);
 
@@ -118,6 +138,9 @@ struct gpu_worker_state {
 
   void timer();
 
+  /// False for a message of a connection that is over: it is counted.
+  [[nodiscard]] bool is_from_scheduler();
+
   void on_down(const caf::down_msg& down);
 
   /// No copy runs any more: what was in flight has failed, and this rank ends.
@@ -130,16 +153,51 @@ struct gpu_worker_state {
   /// Once the scheduler is gone.
   void quit_if_over();
 
-  // -- helpers: plans ---------------------------------------------------------
+  // -- helpers: a scheduler in another process --------------------------------
 
-  /// A plan that waits for the end of the step before it (S6).
-  struct held_plan {
-    step_id step = 0;
-    std::vector<job> loads;
-    std::vector<job> flushed_stores;
-    std::vector<job_id> flush;
-    std::vector<job> stores;
-  };
+  /// Nobody plans for this rank now: its steps begin without a plan.
+  [[nodiscard]] bool is_alone() const {
+    return config.remote && !takes_part;
+  }
+
+  /// Says so to the rank side, once per loss.
+  void scheduler_lost();
+
+  /// What was not handed over fails, what runs is late: so the scheduler has it
+  /// as well, or it is gone. Steps go on.
+  void leave_scheduler();
+
+  /// Lets the scheduler plan for this rank, as soon as it may.
+  void say_worker_ready();
+
+  /// The rank side wants to begin a step, and its plan is not there.
+  void note_awaited(step_id step);
+
+  /// As `run_held_plans`, until the rank side awaits a step that has a plan.
+  /// @returns false if there is nothing to do
+  bool run_next_asked();
+
+  /// Begins a step of which no plan is known: it waits for every copy (S5).
+  void begin_alone(step_id step);
+
+  /// The step of this plan has begun alone. What was to come before its compute
+  /// fails; its stores may still come.
+  void catch_up(held_plan plan);
+
+  /// A plan whose step has begun, or was skipped.
+  void drop(held_plan plan);
+
+  /// The scheduler holds it late, and it is not with the device: it must never
+  /// get there.
+  void revoke(job_id id);
+
+  /// Without a scheduler nobody moves simulated time: the device goes on to the
+  /// end of its copies.
+  void let_copies_end();
+
+  void say_how_far();
+
+  // -- helpers: plans ---------------------------------------------------------
 
   [[nodiscard]] bool in_order(const msg::begin_step& plan) const;
 
@@ -164,6 +222,10 @@ struct gpu_worker_state {
   [[nodiscard]] bool is_here(job_id id) const;
 
   void run_held_plans();
+
+  /// The end of the step before is enqueued.
+  /// @returns false if there is nothing to run
+  bool run_next();
 
   void run(held_plan plan);
 
@@ -194,6 +256,12 @@ struct gpu_worker_state {
   void send_reports();
 
   void say_ready(fence wait_for);
+
+  /// What the device and the order checker call the last step whose plan
+  /// arrived.
+  [[nodiscard]] step_id lap_of_arrived() const {
+    return lap ? *lap + held.size() : *arrived;
+  }
 
   // -- helpers: time ----------------------------------------------------------
 
@@ -246,6 +314,7 @@ struct gpu_worker_state {
   gpu_worker_actor::pointer self = nullptr;
   gpu_worker_config config;
   device_actor device;
+  /// Null if it is in another process and cannot be reached.
   scheduler_worker_port scheduler;
   rank_side_actor rank_side;
 
@@ -258,6 +327,7 @@ struct gpu_worker_state {
 
   memory_state memory = memory_state::none;
   bool scheduler_gone = false;
+  std::uint64_t slots = 0;
   /// From the registration, see `kv_memory::writer`.
   std::uint32_t writer = 0;
   std::uint32_t writers = 1;
@@ -269,13 +339,16 @@ struct gpu_worker_state {
   /// Stores ahead of their plan, which the engine carries on another path.
   std::deque<msg::stores> early;
 
-  /// The last step whose plan was run.
+  /// The last step whose plan was run, or that began without one.
   std::optional<step_id> begun;
+  /// The same as the device and the order checker count it: without gaps and
+  /// never back, although the steps of another scheduler have other numbers.
+  std::optional<step_id> lap;
   /// `step_ready` of `begun` is owed.
   bool awaiting_fence = false;
   /// Compute of `begun` is enqueued.
   bool ended = false;
-  /// The last step whose compute is enqueued, and its events.
+  /// The last step whose compute is enqueued, counted as `lap`, and its events.
   std::optional<step_id> computed;
   compute_events events;
 
@@ -305,6 +378,25 @@ struct gpu_worker_state {
   /// Where the device was last asked to go.
   nanoseconds_t asked = 0;
 
+  // Only if `config.remote`:
+  /// `worker_ready` was said on this connection.
+  bool takes_part = false;
+  /// Of the scheduler that was there last.
+  std::optional<std::uint64_t> epoch;
+  /// What is in flight was planned by an earlier scheduler, or for an earlier
+  /// life: the same job ids may come again.
+  bool copies_of_before = false;
+  /// Steps that the rank side wants to begin, in its order.
+  std::deque<step_id> awaited;
+  /// Which step has the first plan of this connection is not known to have met
+  /// the rank side yet: nothing begins unasked.
+  bool meeting = true;
+  /// `begun` began without a plan, and the scheduler may still send it.
+  bool begun_alone = false;
+  /// Nobody waits for the end of the `tick` that is being worked on.
+  bool tick_lost = false;
+  std::uint64_t late_messages = 0;
+
   std::uint64_t late_jobs = 0;
   std::uint64_t failed_jobs = 0;
   std::uint64_t copied_bytes = 0;
@@ -322,6 +414,8 @@ struct gpu_worker_state {
 ///               waits for a fence goes on, and the worker quits.
 /// @param scheduler if it goes down, nothing is handed over any more, and the
 ///                  worker quits when the copies that are running have ended.
+///                  With `config.remote` it may be null, and the worker stays;
+///                  see gpu_worker_remote.cpp.
 gpu_worker_actor::behavior_type
 gpu_worker(gpu_worker_actor::stateful_pointer<gpu_worker_state> self,
            gpu_worker_config config, device_actor target,

@@ -224,15 +224,12 @@ scheduler(scheduler_actor::stateful_pointer<scheduler_state> self,
     [&st](msg::wake& x) { st.take_call(x); },
     [&st](msg::explain& x) { st.take_call(x); },
     // From workers.
-    [&st](msg::worker_ready& x) {
-      st.push(rank_joined{
-        x, caf::actor_cast<gpu_worker_actor>(st.self->current_sender())});
-    },
-    [&st](msg::worker_left& x) { st.push(std::move(x)); },
+    [&st](msg::worker_ready& x) { st.on(x); },
+    [&st](msg::worker_left& x) { st.on(x); },
     [&st](msg::transfers_done& x) { st.on(x); },
     [&st](msg::ticked& x) { st.on(x); },
-    [](const msg::steps_taken&) {},
-    [](const msg::chunks_kept&) {},
+    [&st](const msg::steps_taken& x) { st.on(x); },
+    [&st](const msg::chunks_kept& x) { st.on(x); },
     // From requests.
     [&st](msg::store_offer& x) { st.on(x); },
     [&st](msg::load_offer& x) { st.on(x); },

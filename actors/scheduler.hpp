@@ -9,6 +9,7 @@
 #include "actors/scheduler_items.hpp"
 #include "core/fresh_blocks.hpp"
 #include "core/job_table.hpp"
+#include "core/kept_parts.hpp"
 #include "core/layout.hpp"
 #include "core/order_log.hpp"
 #include "core/reuse_watch.hpp"
@@ -75,6 +76,24 @@ struct scheduler_state {
     bool alive = false;
     /// Its memory is there.
     bool registered = false;
+
+    // Only of ranks in other processes.
+
+    /// Nobody knows how its copies go on when it is lost.
+    bool remote = false;
+    /// Who said last that it is ready, even if that waits in the queue: the
+    /// only one who is heard.
+    caf::actor_addr speaker;
+    /// The life that said so.
+    incarnation_id newest = 0;
+    /// The last step whose plan has arrived there.
+    step_id taken = 0;
+    /// What the next life says of its host pool before it is ready.
+    struct {
+      incarnation_id incarnation = 0;
+      caf::actor_addr from;
+      core::kept_parts chunks;
+    } found;
   };
 
   scheduler_state() = default;
@@ -157,8 +176,11 @@ struct scheduler_state {
   bool take_ending(request_row& row, const finish_call& call);
   void await_plan(request_id id, request_row& row);
   void start(msg::reset& x);
+  /// @param kept chunks that the host pool of a rank's next life has
   /// @returns the jobs that were in flight
-  std::vector<job_id> forget_everything();
+  std::vector<job_id>
+  forget_everything(std::optional<std::vector<core::kept_chunk>> kept
+                    = std::nullopt);
   void start(msg::get_stats& x);
   void start(msg::get_snapshot& x);
   void start(msg::take_events& x);
@@ -256,6 +278,24 @@ struct scheduler_state {
   /// @returns which they were, and adds the reports that end them to `out`
   std::set<job_id> fail_unheard_loads(std::vector<scheduler_item>& out);
   void open_pool_if_complete();
+
+  // -- ranks in other processes (scheduler_remote.cpp) ------------------------
+
+  void on(msg::worker_ready& x);
+  void on(msg::worker_left& x);
+  void on(const msg::steps_taken& x);
+  void on(const msg::chunks_kept& x);
+  /// @returns whether the sender is heard from now on
+  bool take_speaker(const msg::worker_ready& x, const gpu_worker_actor& worker);
+  /// What is of an earlier life or connection is counted, to be ignored.
+  [[nodiscard]] bool comes_late(rank_id rank, incarnation_id incarnation);
+  [[nodiscard]] bool is_cut_off(rank_id rank) const;
+  /// It reads its plans too slowly (CNT-02).
+  [[nodiscard]] bool lags(const rank_seat& seat) const;
+  /// Which copies of this rank may still run?
+  [[nodiscard]] std::vector<job_id> late_jobs(rank_id rank) const;
+  /// Another life has its place, and other memory: they touch nothing of it.
+  void end_copies_of(rank_id rank);
 
   // -- how jobs end (scheduler_jobs.cpp) --------------------------------------
 
@@ -496,7 +536,9 @@ struct scheduler_state {
 
 /// Decides what is loaded, stored and flushed (S10). Spawns one request actor
 /// per request. If a worker dies, its jobs fail, the engine is told, stores
-/// pause and lookups find nothing until a worker with its rank joins again. If
+/// pause and lookups find nothing until a worker with its rank joins again. A
+/// worker of another process may only be out of reach: its copies are over when
+/// it is back and says so, or when a later life has its place. If
 /// a request actor dies, its request goes on without the cache. If the cache
 /// manager dies, another one is started, empty as after a reset; one that dies
 /// again and again before anything is asked of it is given up until the next

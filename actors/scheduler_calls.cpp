@@ -422,7 +422,8 @@ void scheduler_state::start(msg::reset& x) {
   answer(call_done{x.ticket, forget_everything()});
 }
 
-std::vector<job_id> scheduler_state::forget_everything() {
+std::vector<job_id> scheduler_state::forget_everything(
+  std::optional<std::vector<core::kept_chunk>> kept) {
   auto out = std::vector<job_id>{};
   auto running = std::vector<slot_id>{};
   const auto keep = rule->reset_keeps_running_slots; // R9
@@ -438,7 +439,7 @@ std::vector<job_id> scheduler_state::forget_everything() {
   if (checks)
     checks->reset(jobs.next_id());
   watch.clear();
-  tell_cache(msg::reset_pool{std::move(running), keep});
+  tell_cache(msg::reset_pool{std::move(running), keep, std::move(kept)});
   auto over = std::vector<request_id>{};
   for (auto i = rows.begin(); i != rows.end(); ++i) {
     auto& row = *i.value();

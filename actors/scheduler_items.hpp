@@ -11,6 +11,7 @@
 #include "kvtide/job.hpp"
 
 #include "core/cache.hpp"
+#include "core/kept_parts.hpp"
 #include "core/key_list.hpp"
 #include "core/short_list.hpp"
 #include "core/store_offer.hpp"
@@ -31,6 +32,8 @@ namespace kvtide {
 struct rank_joined {
   msg::worker_ready ready;
   gpu_worker_actor worker;
+  /// What it found in its host pool.
+  std::vector<core::kept_chunk> kept;
 };
 
 /// A worker died.

@@ -23,6 +23,10 @@ std::string text_of(const msg::transfer_done& x) {
 // -- reports ------------------------------------------------------------------
 
 void scheduler_state::on(msg::transfers_done& x) {
+  counters.late_messages
+    += std::erase_if(x.reports, [this](const msg::transfer_done& report) {
+         return is_cut_off(report.rank);
+       });
   // While simulated time moves, reports are gathered and put in order.
   if (auto* tick = std::get_if<advance_phase>(&phase); tick != nullptr) {
     tick->reports.insert(tick->reports.end(), x.reports.begin(),
@@ -37,8 +41,11 @@ void scheduler_state::start(msg::transfer_done& x) {
   if (x.rank >= ranks.size() || ranks[x.rank].incarnation < x.incarnation)
     return order.breach(core::order_rule::s12,
                         "a report of another life of a rank came", text_of(x));
-  if (ranks[x.rank].incarnation > x.incarnation || !ranks[x.rank].alive)
-    return; // On its way when the rank died: its jobs have their outcomes (S9).
+  if (ranks[x.rank].incarnation > x.incarnation || !ranks[x.rank].alive) {
+    // On its way when the rank died: its jobs have their outcomes (S9).
+    counters.late_messages += 1;
+    return;
+  }
   take_report(x);
 }
 

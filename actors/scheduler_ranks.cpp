@@ -15,17 +15,19 @@ namespace kvtide {
 
 void scheduler_state::start(rank_joined& x) {
   const auto rank = x.ready.rank;
+  const auto life = x.ready.incarnation;
   if (rank < ranks.size() && ranks[rank].alive
-      && ranks[rank].incarnation == x.ready.incarnation
-      && ranks[rank].worker == x.worker) {
+      && ranks[rank].incarnation == life && ranks[rank].worker == x.worker) {
     // Its memory is registered again; its host pool was there all along.
     ranks[rank].registered = true;
     slots_gained = true; // Requests were refused meanwhile.
     return open_pool_if_complete();
   }
   if (rank < ranks.size() && ranks[rank].alive
-      && ranks[rank].incarnation < x.ready.incarnation) {
-    // A later life ends the one before, even if that is still to be heard of.
+      && (ranks[rank].incarnation < life
+          || (x.ready.remote && ranks[rank].incarnation == life))) {
+    // A later life or connection ends the one before, even if that is still to
+    // be heard of.
     auto ended = std::vector<scheduler_item>{};
     ended.push_back(rank_gone{rank, ranks[rank].incarnation});
     ended.push_back(std::move(x));
@@ -40,20 +42,31 @@ void scheduler_state::start(rank_joined& x) {
     return wrong_call("a worker came back with fewer slots than the pool has",
                       "rank " + std::to_string(rank));
   const auto is_back = seat.joined;
+  const auto same_life = x.ready.remote && seat.incarnation == life;
   seat.worker = x.worker;
   seat.device = nullptr;
-  seat.incarnation = x.ready.incarnation;
+  seat.incarnation = life;
   seat.slots = x.ready.slots;
   seat.joined = seat.alive = seat.registered = true;
+  seat.remote = x.ready.remote;
+  seat.taken = last_step;
   self->monitor(seat.worker);
-  if (x.ready.device) {
+  if (x.ready.device && !seat.remote) {
     seat.device = x.ready.device->address();
     self->monitor(x.ready.device);
   }
   if (is_back) {
-    // Its host pool is gone with its old life; no published chunk is whole.
-    forget_everything();
-    self->send(engine, rank_back{rank, seat.incarnation});
+    if (same_life) {
+      // Its host pool was there all along, and so were its copies.
+      slots_gained = true;
+      if (auto late = late_jobs(rank); !late.empty())
+        self->send(seat.worker, msg::report_again{{}, std::move(late)});
+    } else {
+      // Of its old life's host pool there is what it has found.
+      end_copies_of(rank);
+      forget_everything(std::move(x.kept));
+    }
+    self->send(engine, rank_back{rank, life, same_life});
   }
   open_pool_if_complete();
 }
@@ -76,6 +89,8 @@ void scheduler_state::start(msg::worker_left& x) {
                           + std::to_string(x.incarnation));
   if (ranks[x.rank].incarnation == x.incarnation)
     ranks[x.rank].registered = false;
+  else
+    counters.late_messages += 1;
 }
 
 void scheduler_state::lose_worker(rank_id rank) {
@@ -118,7 +133,8 @@ void scheduler_state::start(rank_gone& x) {
   // another host pool.
   const auto unheard = fail_unheard_loads(reports);
   // All else is over when the device is gone, which may come later: until then
-  // it may read and write what it was told to (S7, S8).
+  // it may read and write what it was told to (S7, S8). Of one in another
+  // process nobody hears until this life or a later one is ready (CNT-01).
   auto copies = device_gone{x.rank, {}};
   for (const auto& [id, entry] : jobs.all()) {
     const auto silent = entry.is_silent(x.rank);
@@ -126,7 +142,7 @@ void scheduler_state::start(rank_gone& x) {
       continue;
     if (seat.device)
       copies.jobs.push_back(id);
-    if (!seat.device)
+    if (!seat.device && !seat.remote)
       report(id, x.rank, silent ? job_status::failed : job_status::drained);
     else if (silent)
       report(id, x.rank, job_status::late);

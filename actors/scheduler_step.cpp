@@ -65,7 +65,9 @@ void scheduler_state::start(msg::step& x) {
       return fail(x.ticket, 0, std::move(fault));
   if (asleep)
     return fail(x.ticket, 0, core::is_asleep("computes"));
-  stepped = true;
+  if (!std::exchange(stepped, true))
+    for (auto& seat : ranks)
+      seat.taken = call.step - 1; // It may begin at any number.
   last_step = call.step;
   idle_due = never;
   counters.steps += 1;
@@ -562,7 +564,9 @@ void scheduler_state::make_store(step_phase& step, step_phase::participant& who,
 
 bool scheduler_state::stores_paused() {
   const auto full
-    = rule->bound_store_jobs && jobs.running_stores() >= opts.max_store_jobs;
+    = (rule->bound_store_jobs && jobs.running_stores() >= opts.max_store_jobs)
+   || std::any_of(ranks.begin(), ranks.end(),
+                  [this](const rank_seat& seat) { return lags(seat); });
   if (full && !overloaded)
     self->send(engine, overload{jobs.running()});
   overloaded = full;

@@ -150,6 +150,8 @@ void scheduler_state::tick_ranks(advance_phase& tick) {
 }
 
 void scheduler_state::on(const msg::ticked& x) {
+  if (comes_late(x.rank, x.incarnation))
+    return;
   auto* tick = std::get_if<advance_phase>(&phase);
   if (tick == nullptr || x.rank >= ranks.size()
       || ranks[x.rank].incarnation != x.incarnation

@@ -186,6 +186,7 @@ void write(writer& out, const stats_answer& answer) {
   copy_counts(from.order_errors_by_rule, to.order_errors_by_rule);
   to.lost_requests = from.lost_requests;
   to.lost_caches = from.lost_caches;
+  to.late_messages = from.late_messages;
   out.as().stats = &to;
 }
 
@@ -235,7 +236,7 @@ void write(writer& out, const rank_lost& from) {
 
 void write(writer& out, const rank_back& from) {
   out.begin(KVTIDE_EVENT_RANK_BACK, 0, from.rank);
-  out.as().life = {from.incarnation, 0};
+  out.as().life = {from.incarnation, from.same_life};
 }
 
 void write(writer& out, const overload& from) {

@@ -114,6 +114,11 @@ void cache::reset(std::span<const slot_id> running, bool keep_running) {
   pool_.reset(running, keep_running);
 }
 
+void cache::keep(std::span<const kept_chunk> named,
+                 std::span<const slot_id> running, bool keep_running) {
+  pool_.keep(named, running, keep_running);
+}
+
 bool cache::release_slots(std::span<const slot_id> slots) {
   return pool_.release_slots(slots);
 }

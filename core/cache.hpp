@@ -122,6 +122,10 @@ public:
   /// out of use if `keep_running` (R9).
   void reset(std::span<const slot_id> running, bool keep_running = true);
 
+  /// As `reset`, but for what `named` says of the pool of a rank's next life.
+  void keep(std::span<const kept_chunk> named, std::span<const slot_id> running,
+            bool keep_running = true);
+
   /// @returns whether a slot became free
   bool release_slots(std::span<const slot_id> slots);
 

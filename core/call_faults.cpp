@@ -152,4 +152,10 @@ error no_worker() {
           "register_kv"};
 }
 
+error steps_alone() {
+  return {ec::rank_unavailable,
+          "the scheduler cannot be reached: steps go on without the cache "
+          "until it is back, and nothing has to be called for that"};
+}
+
 } // namespace kvtide::core

@@ -71,4 +71,7 @@ namespace kvtide::core {
 [[nodiscard]] error no_scheduler();
 [[nodiscard]] error no_worker();
 
+/// The scheduler is in another process and cannot be reached.
+[[nodiscard]] error steps_alone();
+
 } // namespace kvtide::core

@@ -425,6 +425,68 @@ void host_pool::reset(std::span<const slot_id> running, bool keep_running) {
     allocator_.clear();
 }
 
+void host_pool::keep(std::span<const kept_chunk> named,
+                     std::span<const slot_id> running, bool keep_running) {
+  const auto kept = find_kept(named, running);
+  remove_all_but(kept);
+  auto taken = std::vector<slot_id>{};
+  for (slot_id slot = 0; slot < kept.size(); ++slot)
+    if (kept[slot])
+      taken.push_back(slot);
+  if (taken.empty())
+    return reset(running, keep_running);
+  writes_.clear();
+  promises_.clear();
+  writing_ = 0;
+  held_ = 0;
+  for (const auto slot : taken)
+    if (auto& entry = entries_[slot]; entry.count > pool_entry::idle) {
+      entry.count = pool_entry::idle;
+      entry.holds = 0;
+      make_idle(slot);
+    }
+  if (!keep_running)
+    allocator_.clear();
+  allocator_.restart(keep_running ? running : std::span<const slot_id>{},
+                     taken);
+}
+
+std::vector<bool> host_pool::find_kept(std::span<const kept_chunk> named,
+                                       std::span<const slot_id> running) const {
+  auto out = std::vector<bool>(entries_.size());
+  for (const auto& chunk : named)
+    if (chunk.slot < out.size()) {
+      const auto& entry = entries_[chunk.slot];
+      out[chunk.slot] = entry.count >= pool_entry::idle
+                     && wide_digest_of(entry.key) == chunk.digest;
+    }
+  for (const auto slot : running) // S8
+    if (slot < out.size())
+      out[slot] = false;
+  return out;
+}
+
+void host_pool::remove_all_but(const std::vector<bool>& kept) {
+  auto event = cache_event{};
+  event.kind = cache_event::kind_t::removed;
+  for (slot_id slot = 0; slot < kept.size(); ++slot) {
+    auto& entry = entries_[slot];
+    if (kept[slot] || entry.count == pool_entry::absent)
+      continue;
+    if (entry.count >= pool_entry::idle)
+      event.removed.push_back(entry.key);
+    if (entry.count == pool_entry::idle) {
+      --idle_;
+      order_->became_busy(slot);
+    }
+    index_.erase(slot);
+    order_->erased(slot); // No ghost: nobody decided that it goes.
+    entry.count = pool_entry::absent;
+  }
+  if (notes_events_ && !event.removed.empty())
+    events_.push_back(std::move(event));
+}
+
 bool host_pool::release_slots(std::span<const slot_id> slots) {
   auto gained = false;
   for (const auto slot : slots)

@@ -10,6 +10,7 @@
 
 #include "core/change_log.hpp"
 #include "core/eviction_order.hpp"
+#include "core/kept_parts.hpp"
 #include "core/key_index.hpp"
 #include "core/pool_entry.hpp"
 #include "core/pool_state.hpp"
@@ -168,6 +169,14 @@ public:
   /// `keep_running` all are handed out again, as reference rules want (R9, S8).
   void reset(std::span<const slot_id> running, bool keep_running = true);
 
+  /// A rank's memory is another one. As `reset`, but what a slot of `named` has
+  /// under the key of that digest stays: if it is complete, and no copy in
+  /// `running` may touch it. It is idle then; the promises end. Events tell
+  /// what goes, in the order of slots. Slots out of range are ignored.
+  /// @param named no slot twice
+  void keep(std::span<const kept_chunk> named, std::span<const slot_id> running,
+            bool keep_running = true);
+
   /// The last copy that could touch these slots has ended. Slots that are not
   /// out of use are ignored.
   /// @returns whether a slot became free
@@ -226,6 +235,12 @@ private:
   void unpublish(slot_id slot, bool still_copying, store_outcome& out);
 
   write take_write(slot_id slot);
+
+  [[nodiscard]] std::vector<bool>
+  find_kept(std::span<const kept_chunk> named,
+            std::span<const slot_id> running) const;
+
+  void remove_all_but(const std::vector<bool>& kept);
 
   void pin(slot_id slot);
 

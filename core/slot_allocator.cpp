@@ -47,10 +47,11 @@ bool slot_allocator::release(slot_id slot) {
   return true;
 }
 
-void slot_allocator::restart(std::span<const slot_id> running) {
-  next_unused_ = 0;
+void slot_allocator::restart(std::span<const slot_id> running,
+                             std::span<const slot_id> taken) {
+  next_unused_ = taken.empty() ? 0 : taken.back() + std::size_t{1};
   freed_.clear();
-  taken_ = 0;
+  taken_ = taken.size();
   // Who kept a slot out of use before and still does is in `running` again.
   auto jobs = std::map<slot_id, std::uint32_t>{};
   for (const auto slot : running)
@@ -58,6 +59,10 @@ void slot_allocator::restart(std::span<const slot_id> running) {
       ++jobs[slot];
   for (const auto& [slot, count] : jobs)
     mark_out_of_use(slot, count);
+  for (auto slot = static_cast<slot_id>(next_unused_); slot-- > 0;)
+    if (!std::binary_search(taken.begin(), taken.end(), slot)
+        && (slot >= out_of_use_.size() || out_of_use_[slot] == 0))
+      freed_.push_back(slot);
 }
 
 void slot_allocator::clear() {

@@ -32,11 +32,14 @@ public:
   /// @returns true if that was the last one, and the slot can be handed out
   bool release(slot_id slot);
 
-  /// All slots count as never used again. Those out of use stay so, and those
-  /// in `running` join them until each job has released them; slots out of
-  /// range are ignored.
+  /// Slots in `taken` stay taken; of the others those up to the last one of
+  /// these are free, lowest first, and the rest count as never used again.
+  /// Those out of use stay so, and those in `running` join them until each job
+  /// has released them; slots out of range are ignored.
   /// @param running slots of all jobs in flight, once per job that touches them
-  void restart(std::span<const slot_id> running);
+  /// @param taken ascending; none in `running` or out of use
+  void restart(std::span<const slot_id> running,
+               std::span<const slot_id> taken = {});
 
   /// As if new.
   void clear();

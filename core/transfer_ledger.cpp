@@ -27,13 +27,34 @@ std::vector<job_id> transfer_ledger::take_late(nanoseconds_t now) {
          && due_.front().first != never) {
     const auto found = late_.find(due_.front().second);
     due_.pop_front();
-    if (found == late_.end())
+    if (found == late_.end() || found->second)
       continue;
     found.value() = true;
     result.push_back(found->first);
   }
   trim();
   return result;
+}
+
+std::vector<job_id> transfer_ledger::ids() const {
+  std::vector<job_id> result;
+  result.reserve(late_.size());
+  for (const auto& [id, late] : late_)
+    result.push_back(id);
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
+void transfer_ledger::make_late(job_id id) {
+  if (const auto found = late_.find(id); found != late_.end())
+    found.value() = true;
+  trim();
+}
+
+void transfer_ledger::make_all_late() {
+  for (auto i = late_.begin(); i != late_.end(); ++i)
+    i.value() = true;
+  due_.clear();
 }
 
 nanoseconds_t transfer_ledger::next_due() const {
@@ -52,7 +73,11 @@ transfer_ledger::clear() {
 }
 
 void transfer_ledger::trim() {
-  while (!due_.empty() && late_.count(due_.front().second) == 0)
+  const auto is_over = [this](job_id id) {
+    const auto found = late_.find(id);
+    return found == late_.end() || found->second;
+  };
+  while (!due_.empty() && is_over(due_.front().second))
     due_.pop_front();
 }
 

@@ -22,7 +22,7 @@ public:
     /// Not in the ledger: never added, or ended before.
     unknown,
     in_time,
-    /// `take_late` has named it.
+    /// `take_late` has named it, or it was made late.
     late,
   };
 
@@ -39,11 +39,21 @@ public:
     return late_.count(id) > 0;
   }
 
+  /// The jobs that are there. Ascending.
+  [[nodiscard]] std::vector<job_id> ids() const;
+
   /// Removes a job whose copy has ended.
   ending end(job_id id);
 
   /// Jobs that became late by `now`, in the order of `add`. Each is named once.
   [[nodiscard]] std::vector<job_id> take_late(nanoseconds_t now);
+
+  /// A job that is late for others: `take_late` does not name it any more.
+  /// Without effect if it is not there.
+  void make_late(job_id id);
+
+  /// The same for all jobs.
+  void make_all_late();
 
   /// When the next job is late, or `never`.
   [[nodiscard]] nanoseconds_t next_due() const;
@@ -57,7 +67,7 @@ public:
   }
 
 private:
-  /// Drops leading entries whose jobs have ended.
+  /// Drops leading entries whose jobs have ended, or are late already.
   void trim();
 
   nanoseconds_t deadline_;

@@ -16,6 +16,7 @@
 #include <caf/typed_actor.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace kvtide::msg {
@@ -81,6 +82,9 @@ struct reset_pool {
   std::vector<slot_id> running;
   /// They stay out of use until `release_slots`.
   bool keep_running = true;
+  /// A rank's memory is another one, and has these chunks: what the pool has
+  /// under their keys stays.
+  std::optional<std::vector<core::kept_chunk>> kept;
 };
 
 /// Answered by `cache_events`.

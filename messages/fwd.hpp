@@ -113,6 +113,7 @@ struct joined;
 struct attach;
 struct steps_taken;
 struct chunks_kept;
+struct host_rank;
 
 // replicas and their directory
 struct enroll;
@@ -247,6 +248,7 @@ CAF_BEGIN_TYPE_ID_BLOCK(kvtide_local, caf::id_block::kvtide_wire::end)
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::explained))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::explain_answer))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::attach))
+  CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::host_rank))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::get_pool_part))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::watch_pool))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::pool_changed))

@@ -250,7 +250,8 @@ class kvtide_stats(c.Structure):
            flushed_jobs resets order_errors""".split()
     ] + [("order_errors_by_rule", c.c_uint64 * 14),
          ("lost_requests", c.c_uint64),
-         ("lost_caches", c.c_uint64)]
+         ("lost_caches", c.c_uint64),
+         ("late_messages", c.c_uint64)]
 
 
 class kvtide_call_done(c.Structure):

@@ -106,7 +106,7 @@ struct stats {
   /// the ranks (R10), index n breaches of Sn. What a rank counts itself is in
   /// its `rank_stats`.
   std::array<std::uint64_t, 14> order_errors_by_rule{};
-  /// Messages of a rank's earlier lives and connections, ignored.
+  /// Messages of a rank's earlier lives and connections, ignored, by report.
   std::uint64_t late_messages = 0;
   /// Requests that go on without the cache, as their actor died.
   std::uint64_t lost_requests = 0;
@@ -280,6 +280,9 @@ struct rank_stats {
   /// `copy_bytes_per_second` add; with `device_kind::host_virtual` the real
   /// time of the same copies.
   std::chrono::nanoseconds copy_time{0};
+  /// Messages and jobs of a scheduler in another process that came after the
+  /// connection they belong to was over: ignored.
+  std::uint64_t late_messages = 0;
 };
 
 /// Everything that `rank::poll` can return.

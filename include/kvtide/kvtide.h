@@ -725,6 +725,7 @@ typedef struct kvtide_stats {
   uint64_t order_errors_by_rule[14];
   uint64_t lost_requests;
   uint64_t lost_caches;
+  uint64_t late_messages;
 } kvtide_stats;
 
 /// As `kvtide::chunk_state`.
@@ -867,7 +868,9 @@ typedef struct kvtide_blocks_released {
 typedef struct kvtide_rank_life {
   /// Tells two lives of a rank apart.
   uint32_t incarnation;
-  uint32_t reserved;
+  /// If back, 1: it is the life that was lost, only the connection was. Zero in
+  /// versions before ranks could live in other processes.
+  uint32_t same_life;
 } kvtide_rank_life;
 
 typedef struct kvtide_overload {

@@ -253,6 +253,23 @@ TEST_F(CacheManager, KeepsRunningSlotsOutOfUseThroughAReset) {
   EXPECT_EQ(hit("a"), 0);
 }
 
+TEST_F(CacheManager, KeepsWhatARanksNextLifeHas) {
+  tell(msg::open_pool{3});
+  store("ab");
+  tell(msg::prepare_stores{1, {}, {offer(1, "c")}});
+  const auto slot = log.stores.back().grants.at(0).accepted.at(0).slot;
+  const auto second = keys("ab").back();
+  const auto digest = core::wide_digest_of(second);
+  auto part = msg::reset_pool{{slot}, true, {}};
+  part.kept = std::vector<core::kept_chunk>{{1, digest}, {0, digest}};
+  tell(part);
+  EXPECT_EQ(state().free, 1u);
+  EXPECT_EQ(log.report.state.quarantined, 1u);
+  EXPECT_EQ(log.report.state.evictable, 1u);
+  tell(msg::prepare_load{0, {second}});
+  EXPECT_TRUE(log.loads.back().grant.ok());
+}
+
 TEST_F(CacheManager, MovesKeysBeforeItLooksAtOffers) {
   tell(msg::open_pool{2});
   store("a");

@@ -52,6 +52,7 @@ numbers counted(test_system& sys) {
     {"order_errors", x.order_errors},
     {"lost_requests", x.lost_requests},
     {"lost_caches", x.lost_caches},
+    {"late_messages", x.late_messages},
   };
   std::erase_if(out, [](const auto& entry) { return entry.second == 0; });
   return out;

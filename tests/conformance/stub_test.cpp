@@ -46,6 +46,7 @@ const auto unreached = reasons{
   {{"gpu_worker", "memory_unregistered"}, "as unregister_kv"},
   {{"gpu_worker", "get_rank_stats"}, "no vector asks for a rank's counters"},
   {{"gpu_worker", "device_breach"}, "no vector breaks the order"},
+  {{"gpu_worker", "attach"}, "no vector has a rank in another process"},
 };
 
 template <class Interface>

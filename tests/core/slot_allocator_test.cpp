@@ -6,7 +6,9 @@
 #include <rapidcheck/gtest.h>
 
 #include <array>
+#include <iterator>
 #include <set>
+#include <span>
 #include <vector>
 
 namespace kvtide::core {
@@ -64,6 +66,25 @@ TEST(SlotAllocator, KeepsWhatWasOutOfUseBeforeARestart) {
   EXPECT_EQ(uut.take(), 0u);
 }
 
+TEST(SlotAllocator, RestartsAroundWhatStaysTaken) {
+  auto uut = slot_allocator{6};
+  for (auto i = 0; i < 5; ++i)
+    (void)uut.take();
+  uut.quarantine(4);
+  uut.restart(std::array<slot_id, 1>{0}, std::array<slot_id, 2>{1, 3});
+  EXPECT_EQ(uut.free(), 2u);
+  EXPECT_EQ(uut.quarantined(), 2u);
+  EXPECT_EQ(uut.take(), 5u) << "never used, and 4 is passed over";
+  EXPECT_EQ(uut.take(), 2u);
+  EXPECT_EQ(uut.free(), 0u);
+  EXPECT_TRUE(uut.release(0));
+  EXPECT_EQ(uut.take(), 0u);
+  uut.give_back(3);
+  EXPECT_EQ(uut.take(), 3u);
+  EXPECT_TRUE(uut.release(4));
+  EXPECT_EQ(uut.take(), 4u);
+}
+
 // R9: loads may share the slots that they read.
 TEST(SlotAllocator, KeepsASlotOutOfUseUntilEachJobHasReleasedIt) {
   auto uut = slot_allocator{2};
@@ -113,9 +134,13 @@ RC_GTEST_PROP(SlotAllocator, NeverOwnsASlotTwiceNorLosesOne, ()) {
         if (turn % 5 != 0)
           break;
         const auto running = std::vector<slot_id>(taken.begin(), taken.end());
-        uut.restart(running);
-        quarantined.insert(running.begin(), running.end());
-        taken.clear();
+        const auto stays = *rc::gen::inRange<std::size_t>(0, taken.size() + 1);
+        const auto kept = std::vector<slot_id>(
+          taken.begin(), std::next(taken.begin(), static_cast<long>(stays)));
+        uut.restart(std::span{running}.subspan(stays), kept);
+        quarantined.insert(running.begin() + static_cast<long>(stays),
+                           running.end());
+        taken = {kept.begin(), kept.end()};
         break;
       }
       default: {

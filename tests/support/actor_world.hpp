@@ -116,7 +116,13 @@ public:
   /// Ends an actor before anybody else does anything.
   template <class Handle>
   void kill_at_once(const Handle& actor) {
-    caf::anon_send_exit(actor, caf::exit_reason::kill);
+    end_at_once(actor, caf::exit_reason::kill);
+  }
+
+  /// The same; its monitors hear `why`.
+  template <class Handle>
+  void end_at_once(const Handle& actor, caf::exit_reason why) {
+    caf::anon_send_exit(actor, why);
     while (scheduler_.prioritize(actor))
       scheduler_.run_once();
   }

@@ -103,6 +103,8 @@ played_rank::play_tap(tap_actor::stateful_pointer<part_state> self,
         self->send(rank->around_.scheduler, std::move(kept));
     },
     [=](const msg::ticked& x) { self->send(rank->around_.scheduler, x); },
+    [=](const msg::steps_taken& x) { self->send(rank->around_.scheduler, x); },
+    [=](const msg::chunks_kept& x) { self->send(rank->around_.scheduler, x); },
   };
 }
 

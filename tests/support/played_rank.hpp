@@ -40,7 +40,8 @@ using tap_actor = caf::typed_actor<
   caf::reacts_to<msg::tick>, caf::reacts_to<msg::pause>,
   caf::reacts_to<msg::report_again>, caf::reacts_to<msg::worker_ready>,
   caf::reacts_to<msg::worker_left>, caf::reacts_to<msg::transfers_done>,
-  caf::reacts_to<msg::ticked>>;
+  caf::reacts_to<msg::ticked>, caf::reacts_to<msg::steps_taken>,
+  caf::reacts_to<msg::chunks_kept>>;
 
 class played_rank {
 public:

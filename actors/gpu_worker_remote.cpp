@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// A worker whose scheduler is in another process.
+///
+/// The scheduler comes by `attach` and goes when its connection is lost. What
+/// happens then follows from one sentence: the scheduler holds every job that
+/// this rank owes for late, so that none may start any more, and those that run
+/// are asked for when it is back (`report_again`). Steps go on without plans:
+/// each waits for all copies, as nobody says which ones it depends on.
+///
+/// When the scheduler is back, its first plan may be one for a step that the
+/// rank side has begun alone, has left behind, or has not come to. So until a
+/// plan and an awaited step have met, nothing begins that was not asked for;
+/// from then on plans run ahead as they do inside one process.
+
+#include "actors/gpu_worker.hpp"
+#include "actors/log.hpp"
+#include "core/call_faults.hpp"
+
+#include <caf/actor_cast.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace kvtide {
+
+// -- connections --------------------------------------------------------------
+
+void gpu_worker_state::attach(const msg::attach& x) {
+  if (!config.remote || !x.scheduler)
+    return;
+  // The other side has noticed the end of the last connection first.
+  if (scheduler)
+    leave_scheduler();
+  scheduler = caf::actor_cast<scheduler_worker_port>(x.scheduler);
+  self->monitor(scheduler);
+  if (epoch && (epoch != x.epoch || config.incarnation != x.incarnation)) {
+    copies_of_before = ledger.size() > 0;
+    outcomes = {};
+    skipped.reset();
+    begun_alone = false;
+  }
+  epoch = x.epoch;
+  config.incarnation = x.incarnation;
+  say_worker_ready();
+}
+
+bool gpu_worker_state::is_from_scheduler() {
+  if (!config.remote)
+    return true;
+  const auto& sender = self->current_sender();
+  if (takes_part && sender
+      && sender.get()
+           == caf::actor_cast<caf::strong_actor_ptr>(scheduler).get())
+    return true;
+  if (late_messages++ == 0)
+    log().info("rank {}: a message came from a connection that is over; "
+               "further ones are only counted",
+               config.rank);
+  return false;
+}
+
+void gpu_worker_state::scheduler_lost() {
+  log().warn("rank {}: the scheduler cannot be reached: steps go on without "
+             "the cache ({} copies in flight)",
+             config.rank, ledger.size());
+  tell_rank(core::steps_alone());
+  leave_scheduler();
+}
+
+void gpu_worker_state::leave_scheduler() {
+  self->demonitor(scheduler.address());
+  scheduler = nullptr;
+  takes_part = false;
+  ledger.make_all_late();
+  if (checks)
+    checks->leaving();
+  // Their outcomes are noted: the engine may carry plans that name them.
+  fail(std::exchange(deferred, {}));
+  for (auto& plan : std::exchange(held, {}))
+    drop(std::move(plan));
+  for (const auto& plan : std::exchange(early, {}))
+    fail(plan.jobs);
+  unsent.reports.clear();
+  paused_behind.reset();
+  arrived.reset();
+  path = {};
+  meeting = true;
+  tick_lost = true;
+  run_held_plans();
+  let_copies_end();
+}
+
+void gpu_worker_state::say_worker_ready() {
+  auto ready = msg::worker_ready{config.rank, config.incarnation, slots};
+  if (config.remote) {
+    if (!scheduler || memory != memory_state::registered || copies_of_before)
+      return;
+    takes_part = true;
+    ready.remote = true; // A device cannot be watched from there.
+  } else {
+    ready.device = caf::actor_cast<caf::strong_actor_ptr>(device);
+  }
+  self->send(scheduler, std::move(ready));
+}
+
+void gpu_worker_state::say_how_far() {
+  if (config.remote && (meeting || *arrived % steps_per_sign == 0))
+    self->send(scheduler,
+               msg::steps_taken{config.rank, config.incarnation, *arrived});
+}
+
+// -- steps --------------------------------------------------------------------
+
+void gpu_worker_state::note_awaited(step_id step) {
+  const auto is_open = begun == step && !ended;
+  const auto is_known = !awaited.empty() && awaited.back() == step;
+  if (config.remote && !is_open && !is_known)
+    awaited.push_back(step);
+}
+
+bool gpu_worker_state::run_next_asked() {
+  if (awaited.empty())
+    return false;
+  const auto step = awaited.front();
+  while (!held.empty() && held.front().step < step) {
+    auto plan = std::move(held.front());
+    held.pop_front();
+    drop(std::move(plan));
+  }
+  // Plans come one after the other, so this one will come.
+  if (held.empty() && arrived && *arrived < step)
+    return false;
+  if (held.empty() || held.front().step > step) {
+    awaited.pop_front();
+    begin_alone(step);
+    return true;
+  }
+  meeting = false;
+  return run_next();
+}
+
+void gpu_worker_state::begin_alone(step_id step) {
+  begun = step;
+  lap = lap ? *lap + 1 : step;
+  ended = false;
+  begun_alone = true;
+  const auto running = ledger.ids();
+  if (checks)
+    checks->begun(*lap, running);
+  awaiting_fence = !running.empty();
+  if (awaiting_fence)
+    self->send(device, msg::make_fence{*lap, running, skipped});
+  else
+    say_ready({});
+}
+
+void gpu_worker_state::catch_up(held_plan plan) {
+  for (auto& older : std::exchange(held, {}))
+    drop(std::move(older));
+  meeting = begun_alone = false;
+  drop(std::move(plan));
+}
+
+void gpu_worker_state::drop(held_plan plan) {
+  if (checks)
+    checks->leaving();
+  fail(plan.flushed_stores);
+  fail(plan.loads);
+  fail(plan.stores);
+}
+
+void gpu_worker_state::revoke(job_id id) {
+  const auto out_of = [id](std::vector<job>& list) {
+    std::erase_if(list, [id](const job& x) { return x.id == id; });
+  };
+  out_of(deferred);
+  for (auto& plan : held) {
+    out_of(plan.loads);
+    out_of(plan.flushed_stores);
+    out_of(plan.stores);
+  }
+  for (auto& plan : early)
+    out_of(plan.jobs);
+  outcomes.note(id, {job_status::failed, 0});
+}
+
+// -- simulated time -----------------------------------------------------------
+
+void gpu_worker_state::let_copies_end() {
+  if (!config.virtual_time || target || ledger.size() == 0)
+    return;
+  target = now;
+  tick_device();
+}
+
+} // namespace kvtide
