@@ -184,7 +184,7 @@ void world::start_rank(rank_id r) {
   worker_options.remote = what_.remote;
   const auto decider = caf::actor_cast<scheduler_worker_port>(rank.up);
   rank.worker = actors_.launch(gpu_worker, worker_options, rank.device,
-                               what_.remote ? nullptr : decider, rank.side);
+                               what_.remote ? scheduler_worker_port{} : decider, rank.side);
   enroll(rank.worker, r, rank_role::worker);
   watch(rank.worker, "the worker of rank " + std::to_string(r), r);
   if (what_.remote)
