@@ -74,8 +74,6 @@ void gpu_worker_state::leave_scheduler() {
   scheduler = nullptr;
   takes_part = false;
   ledger.make_all_late();
-  if (checks)
-    checks->leaving();
   // Their outcomes are noted: the engine may carry plans that name them.
   fail(std::exchange(deferred, {}));
   for (auto& plan : std::exchange(held, {}))
@@ -180,6 +178,8 @@ void gpu_worker_state::catch_up(held_plan plan) {
 }
 
 void gpu_worker_state::drop(held_plan plan) {
+  if (checks)
+    checks->leaving();
   fail(plan.flushed_stores);
   fail(plan.loads);
   fail(plan.stores);
