@@ -177,14 +177,31 @@ bool connection::admit(caf::execution_unit* ctx,
     return false;
   }
   payload_next_ = header_.payload_len > 0;
-  return true;
+  return admit_order();
+}
+
+bool connection::admit_order() {
+  const auto greeting = from_ == side::accepted
+                        ? message_type::client_handshake
+                        : message_type::server_handshake;
+  const auto greets = header_.operation == message_type::client_handshake
+                   || header_.operation == message_type::server_handshake;
+  // CAF listens to those who have not introduced themselves, and follows a null
+  // pointer if an introduction is empty.
+  if (greets ? header_.operation == greeting && payload_next_ : greeted_) {
+    greeted_ = true;
+    return true;
+  }
+  explain(greets ? "it introduced itself in the wrong way"
+                 : "it did not introduce itself");
+  return false;
 }
 
 bool connection::admit_node(caf::execution_unit* ctx,
                             const std::vector<char>& data) {
   auto who = caf::node_id{};
   auto source = caf::binary_deserializer{ctx, data};
-  if (source(who) || !who) {
+  if (source(who) || !who || who == stream_.backend().system().node()) {
     explain("it did not say who it is");
     return false;
   }
