@@ -104,6 +104,7 @@ void connection::graceful_shutdown() {
   const auto guard = connection_ptr{this};
   if (why().empty())
     explain(stream_.bytes.why());
+  leaving_ = true;
   detach(&stream_.backend(), false);
   // What the kernel takes now still arrives. The rest is lost: nobody waits for
   // a peer that does not read, and no descriptor outlives its connection.
@@ -144,13 +145,15 @@ void connection::detach_from(caf::io::abstract_broker* broker) {
       home_->nodes.erase(i);
   }
   scribe::detach_from(broker);
+  // The peer hears at once, whoever else holds this object.
+  if (!leaving_)
+    ::shutdown(stream_.fd(), SHUT_RDWR);
 }
 
 void connection::drop(std::string why) {
   explain(std::move(why));
   if (!detached())
     io_failure(&stream_.backend(), operation::read);
-  ::shutdown(stream_.fd(), SHUT_RDWR);
 }
 
 void connection::explain(std::string why) {

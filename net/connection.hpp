@@ -118,6 +118,8 @@ private:
   mutable std::mutex mutex_;
   std::string why_;
   bool launched_ = false;
+  /// What waits is still sent.
+  bool leaving_ = false;
   /// Of the payload that comes next, if one does.
   caf::io::basp::header header_{};
   bool payload_next_ = false;
