@@ -35,6 +35,11 @@ std::chrono::milliseconds heartbeat(const network_options& opts) {
   return std::max<std::chrono::milliseconds>(opts.detection / 8, 20ms);
 }
 
+/// A handshake takes time on a busy machine, however fast a loss is noticed.
+std::chrono::milliseconds patience(const network_options& opts) {
+  return std::max<std::chrono::milliseconds>(opts.detection, 1s);
+}
+
 } // namespace
 
 error fault_of_reach(const network_options& opts,
@@ -131,8 +136,8 @@ error caf_network::open_all(caf::actor_system& sys, published what,
     return fault;
   broker_
     = sys.middleman().named_broker<caf::io::basp_broker>(caf::atom("BASP"));
-  porter_ = std::make_shared<porter>(
-    porter::settings{&sys, uses_tls(opts_), opts_.detection, home_});
+  porter_ = std::make_shared<porter>(porter::settings{
+    &sys, uses_tls(opts_), patience(opts_), opts_.detection, home_});
   if (auto fault = porter_->start(); fault.code != ec::none)
     return fault;
   if (!where_.empty())
@@ -142,7 +147,7 @@ error caf_network::open_all(caf::actor_system& sys, published what,
     return {};
   config.guard = porter_;
   config.broker = broker_;
-  config.patience = opts_.detection;
+  config.patience = patience(opts_);
   config.find
     = [opts = opts_](const std::string& name) -> result<std::vector<endpoint>> {
     auto address = core::read_peer_address(name, "the address");

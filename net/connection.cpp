@@ -104,6 +104,7 @@ void connection::graceful_shutdown() {
   const auto guard = connection_ptr{this};
   if (why().empty())
     explain(stream_.bytes.why());
+  leaving_ = true;
   detach(&stream_.backend(), false);
   // What the kernel takes now still arrives. The rest is lost: nobody waits for
   // a peer that does not read, and no descriptor outlives its connection.
@@ -144,13 +145,15 @@ void connection::detach_from(caf::io::abstract_broker* broker) {
       home_->nodes.erase(i);
   }
   scribe::detach_from(broker);
+  // The peer hears at once, whoever else holds this object.
+  if (!leaving_)
+    ::shutdown(stream_.fd(), SHUT_RDWR);
 }
 
 void connection::drop(std::string why) {
   explain(std::move(why));
   if (!detached())
     io_failure(&stream_.backend(), operation::read);
-  ::shutdown(stream_.fd(), SHUT_RDWR);
 }
 
 void connection::explain(std::string why) {
@@ -177,14 +180,31 @@ bool connection::admit(caf::execution_unit* ctx,
     return false;
   }
   payload_next_ = header_.payload_len > 0;
-  return true;
+  return admit_order();
+}
+
+bool connection::admit_order() {
+  const auto greeting = from_ == side::accepted
+                        ? message_type::client_handshake
+                        : message_type::server_handshake;
+  const auto greets = header_.operation == message_type::client_handshake
+                   || header_.operation == message_type::server_handshake;
+  // CAF listens to those who have not introduced themselves, and follows a null
+  // pointer if an introduction is empty.
+  if (greets ? header_.operation == greeting && payload_next_ : greeted_) {
+    greeted_ = true;
+    return true;
+  }
+  explain(greets ? "it introduced itself in the wrong way"
+                 : "it did not introduce itself");
+  return false;
 }
 
 bool connection::admit_node(caf::execution_unit* ctx,
                             const std::vector<char>& data) {
   auto who = caf::node_id{};
   auto source = caf::binary_deserializer{ctx, data};
-  if (source(who) || !who) {
+  if (source(who) || !who || who == stream_.backend().system().node()) {
     explain("it did not say who it is");
     return false;
   }

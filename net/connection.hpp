@@ -104,6 +104,9 @@ private:
   [[nodiscard]] bool admit(caf::execution_unit* ctx,
                            const std::vector<char>& data);
 
+  /// Who has not introduced himself is not listened to.
+  [[nodiscard]] bool admit_order();
+
   [[nodiscard]] bool admit_node(caf::execution_unit* ctx,
                                 const std::vector<char>& data);
 
@@ -115,9 +118,13 @@ private:
   mutable std::mutex mutex_;
   std::string why_;
   bool launched_ = false;
+  /// What waits is still sent.
+  bool leaving_ = false;
   /// Of the payload that comes next, if one does.
   caf::io::basp::header header_{};
   bool payload_next_ = false;
+  /// It has begun with an introduction.
+  bool greeted_ = false;
   /// Who is at the other end, once it has said so.
   caf::node_id node_;
   stream stream_;

@@ -178,16 +178,45 @@ TEST_F(Intruder, HasNoEffectOnAPlainPortEither) {
 
 TEST_F(Intruder, MayNotAnnounceGigabytes) {
   start_all();
-  for (const auto operation : {0U, 1U, 2U, 3U, 4U, 5U}) {
+  for (const auto operation : {0U, 1U, 2U, 3U, 4U}) {
     auto header = test::frame(operation, 0xFFFF'FFFF);
-    header[31] = 1; // For some actor: or CAF itself would refuse it.
+    // CAF itself would refuse these without.
+    header[15] = operation == 0 ? 1 : 0;
+    header[31] = operation > 1 ? 1 : 0;
     const auto one = intruder{address()};
     ASSERT_TRUE(one.send(header));
     EXPECT_TRUE(one.closed(test::patience)) << operation;
   }
   EXPECT_NE(ear.await("announced a message of 4294967295 bytes"), "")
     << ear.text();
-  EXPECT_EQ(ear.count("turned "), 6U) << ear.text();
+  EXPECT_EQ(ear.count("turned "), 5U) << ear.text();
+  expect_no_effect();
+}
+
+// CAF follows a null pointer.
+TEST_F(Intruder, MayNotIntroduceItselfWithoutAName) {
+  start_all();
+  for (const auto operation : {0U, 1U}) {
+    auto header = test::frame(operation, 0);
+    header[15] = static_cast<char>(1 - operation); // CAF takes it for whole.
+    const auto one = intruder{address()};
+    ASSERT_TRUE(one.send(header));
+    EXPECT_TRUE(one.closed(test::patience)) << operation;
+  }
+  EXPECT_EQ(ear.count("in the wrong way"), 2U) << ear.text();
+  expect_no_effect();
+}
+
+TEST_F(Intruder, IsNotHeardBeforeItIntroducedItself) {
+  start_all();
+  for (const auto operation : {2U, 3U, 4U, 5U, 6U}) {
+    auto header = test::frame(operation, operation == 6 ? 0 : 4);
+    header[operation == 5 ? 23 : 31] = operation == 6 ? 0 : 1;
+    const auto one = intruder{address()};
+    ASSERT_TRUE(one.send(header + "abcd"));
+    EXPECT_TRUE(one.closed(test::patience)) << operation;
+  }
+  EXPECT_EQ(ear.count("it did not introduce itself"), 5U) << ear.text();
   expect_no_effect();
 }
 
