@@ -3,6 +3,7 @@
 #include "actors/directory_desk.hpp"
 
 #include "actors/log.hpp"
+#include "actors/printable.hpp"
 #include "messages/digest_bytes.hpp"
 
 #include <caf/actor_cast.hpp>
@@ -30,9 +31,9 @@ std::string other_version(std::uint32_t theirs) {
 void directory_desk_state::enroll(const msg::enroll& x) {
   auto refused = seat(x);
   if (refused.empty())
-    log().info("directory: replica \"{}\" takes part", x.replica);
+    log().info("directory: replica \"{}\" takes part", printable(x.replica));
   else
-    log().warn("directory: a replica was refused: {}", refused);
+    log().warn("directory: a replica was refused: {}", printable(refused));
   self->send(sender(), msg::enrolled{x.incarnation, std::move(refused)});
 }
 
@@ -100,7 +101,8 @@ directory_desk_state::find(const caf::actor_addr& who) {
 
 void directory_desk_state::drop(std::vector<speaker>::iterator at,
                                 const char* why) {
-  log().info("directory: replica \"{}\" {}", replicas.name_of(at->seat), why);
+  log().info("directory: replica \"{}\" {}",
+             printable(replicas.name_of(at->seat)), why);
   replicas.leave(at->seat);
   self->demonitor(at->who);
   speakers.erase(at);
@@ -119,7 +121,7 @@ msg::published directory_desk_state::take(const msg::publish& x) {
   if (!removed || !stored
       || removed->size() + stored->size() > most_published_keys) {
     log().warn("directory: replica \"{}\" sends what cannot be read",
-               replicas.name_of(at->seat));
+               printable(replicas.name_of(at->seat)));
     out.start_over = true;
     return out;
   }

@@ -3,6 +3,7 @@
 #include "actors/publisher_desk.hpp"
 
 #include "actors/log.hpp"
+#include "actors/printable.hpp"
 #include "messages/digest_bytes.hpp"
 
 #include <caf/actor_cast.hpp>
@@ -70,6 +71,7 @@ void publisher_desk_state::greet(const msg::knock& x) {
   directory = caf::actor_cast<directory_actor>(x.door);
   self->monitor(directory);
   has_seat = false;
+  unheard = false;
   enroll();
 }
 
@@ -79,7 +81,7 @@ void publisher_desk_state::seated(const msg::enrolled& x) {
   if (!x.refused.empty()) {
     if (x.refused != refused)
       log().error("publisher: the directory refuses replica \"{}\": {}",
-                  config.replica, x.refused);
+                  config.replica, printable(x.refused));
     refused = x.refused;
     await(config.retry);
     return;
@@ -105,10 +107,15 @@ void publisher_desk_state::answered(const msg::published& x) {
 
 void publisher_desk_state::woke() {
   wake_up.rang();
-  if (due <= now())
+  if (due <= now()) {
+    if (!has_seat && refused.empty() && !std::exchange(unheard, true))
+      log().warn("publisher: who was reached does not answer as a directory; "
+                 "replica \"{}\" asks on",
+                 config.replica);
     enroll();
-  else if (due != never)
+  } else if (due != never) {
     await(std::chrono::nanoseconds{due - now()});
+  }
 }
 
 void publisher_desk_state::on_down(const caf::actor_addr& who) {

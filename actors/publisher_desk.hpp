@@ -72,6 +72,8 @@ struct publisher_desk_state {
   bool has_seat = false;
   /// The last sentence of a refusal, which is logged once.
   std::string refused;
+  /// It was said that the peer is silent.
+  bool unheard = false;
   alarm wake_up;
   nanoseconds_t due = never;
 };

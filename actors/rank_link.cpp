@@ -4,6 +4,7 @@
 
 #include "actors/alive.hpp"
 #include "actors/log.hpp"
+#include "actors/printable.hpp"
 
 #include <caf/actor_cast.hpp>
 #include <caf/scheduled_actor.hpp>
@@ -12,20 +13,6 @@
 #include <utility>
 
 namespace kvtide {
-
-namespace {
-
-/// What a peer says goes into a log line: short, and in print.
-std::string printable(std::string text) {
-  constexpr std::size_t longest = 400;
-  if (text.size() > longest)
-    text.resize(longest);
-  std::replace_if(
-    text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
-  return text;
-}
-
-} // namespace
 
 // -- message handlers ---------------------------------------------------------
 

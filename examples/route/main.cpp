@@ -19,6 +19,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -148,12 +149,13 @@ private:
       (void)get(result<int>{answer.reason});
     auto best = answer.replica;
     if (set_.policy == "directory_load") {
-      // Who would be done with it first, if all compute equally fast.
+      // Who would be done with it first, if all compute equally fast; of those
+      // the one that has most.
       auto least = std::numeric_limits<token_count>::max();
       for (const auto& one : answer.all) {
         const auto work = replicas_[std::stoul(one.replica)]->load()
                         + what.tokens - one.tokens;
-        if (work < least) {
+        if (work < least || (work == least && one.replica == answer.replica)) {
           least = work;
           best = one.replica;
         }

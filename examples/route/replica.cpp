@@ -48,6 +48,8 @@ options replica_shape::runtime_options() const {
   out.model_fingerprint = "kvtide-route";
   out.host_bytes = blocks_of(pool_tokens, chunk_tokens) * block_bytes;
   out.offload_prompt_only = true;
+  // Nothing is shared on the device, so each request loads for itself.
+  out.enable_prefix_caching = false;
   out.device = device_kind::host_virtual;
   // Nobody is idle before the next step is due.
   out.idle_delay = std::chrono::milliseconds{2 * step / 1'000'000};

@@ -262,8 +262,10 @@ TEST_F(DirectoryDesk, ADirectoryThatDoesNotReadMakesNoQueueGrow) {
   const auto a = start("a");
   meet(*a);
   a->line.keeps = true;
+  auto all = msg::pool_changed{a->pool_handle.address(), {}};
   for (std::uint64_t i = 1; i <= 200'000; ++i)
-    a->changes(world, i, true);
+    all.changes.push_back({i, true});
+  world.send(a->publisher, std::move(all));
   world.run();
   EXPECT_LE(a->line.kept.size(), 4u);
   EXPECT_GE(test::state_of<publisher_desk_state>(a->publisher).said.overflows(),
