@@ -192,10 +192,7 @@ TEST_F(NamedPoolOfADevice, ReportsItInTheTurnOfSimulatedTime) {
 
 TEST_F(NamedPoolOfADevice, AStoreThatFailsIsNotThere) {
   config.fault = [](job_id id, job_kind) {
-    auto fault = gpu::copy_fault{};
-    if (id == 4)
-      fault.fail_after_bytes = 10;
-    return fault;
+    return id == 4 ? gpu::copy_fault{gpu::fault_kind::fail} : gpu::copy_fault{};
   };
   start();
   submit(4);
