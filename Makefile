@@ -11,6 +11,7 @@ CUDA_SEEDS ?= 1..1000
 SEED ?= 1
 COUNT ?= 60
 MUTANTS_ARGS ?=
+DISTRIBUTED_ARGS ?= --runs 20
 LOAD_ARGS ?=
 EQUALITY_ARGS ?=
 GATE_LOADS = requests:(256|1000|1024|10000)/context:[0-9]+/blocks_per_chunk:1/ranks:1/(sliding/)?(threads:0|direct)
@@ -20,7 +21,7 @@ MAKEFLAGS += --no-print-directory
 # The targets share build folders, so only one runs at a time.
 .NOTPARALLEL:
 .PHONY: asan bench bench-gate broken-gpu clean dependencies dev dev-clang \
-  equality explore format help load mutants planted run test tidy tsan
+  distributed equality explore format help load mutants planted run test tidy tsan
 
 help: ## Show this list (the default)
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile \
@@ -65,6 +66,12 @@ explore: dependencies ## Run 160,000 schedules (SEEDS, CUDA_SEEDS)
 	build/release/bin/kvtide-explore --scenario all --seeds $(SEEDS)
 	build/release/bin/kvtide-explore --device cuda --scenario all \
 	  --seeds $(CUDA_SEEDS)
+
+distributed: dependencies ## Kill, stop and cut off ranks (DISTRIBUTED_ARGS=...)
+	cmake --preset release
+	cmake --build --preset release --target kvtide-replay kvtide-worker -j $(JOBS)
+	tests/distributed/distributed.py build/release/bin/kvtide-replay \
+	  build/release/bin/kvtide-worker $(SAMPLE) $(DISTRIBUTED_ARGS)
 
 load: dependencies ## 5,000 clients of a real server, of which a third go away
 	cmake --preset release

@@ -2,13 +2,28 @@
 
 #include "actors/cache_manager.hpp"
 
+#include "actors/publisher.hpp"
 #include "core/rules.hpp"
 
 #include <caf/actor_cast.hpp>
+#include <caf/send.hpp>
 
+#include <algorithm>
 #include <utility>
 
 namespace kvtide {
+
+namespace {
+
+/// Slots that are read at once for a publisher: tens of microseconds.
+constexpr std::uint32_t most_slots_at_once = 4'096;
+
+} // namespace
+
+cache_manager_state::~cache_manager_state() {
+  if (publisher)
+    tell(msg::pool_gone{self->address()});
+}
 
 // -- message handlers ---------------------------------------------------------
 
@@ -17,8 +32,9 @@ void cache_manager_state::open(const msg::open_pool& x) {
   cache.emplace(core::cache::config{static_cast<std::size_t>(x.slots),
                                     opts.policy, opts.store_threshold,
                                     opts.enable_prefix_caching,
-                                    opts.cache_events},
+                                    opts.cache_events, publisher != nullptr},
                 *config.shape, core::rules_of(opts.rules));
+  tell_anew();
 }
 
 void cache_manager_state::search(const msg::search& x) {
@@ -36,6 +52,7 @@ void cache_manager_state::prepare_stores(msg::prepare_stores& x) {
   auto grants = cache->prepare_stores(x.offers);
   for (const auto& grant : grants)
     evicted_chunks += grant.evicted.size();
+  tell_changes();
   self->send(sender(), msg::stores_prepared{x.turn, std::move(x.offers),
                                             std::move(grants)});
 }
@@ -56,6 +73,7 @@ void cache_manager_state::complete(const msg::complete_jobs& x) {
     complete(work, rest.first(work.rows.size()));
     rest = rest.subspan(work.rows.size());
   }
+  tell_changes();
 }
 
 void cache_manager_state::complete(const msg::complete_job& x,
@@ -79,6 +97,7 @@ void cache_manager_state::reset(const msg::reset_pool& x) {
     cache->keep(*x.kept, x.running, x.keep_running);
   else
     cache->reset(x.running, x.keep_running);
+  tell_anew();
 }
 
 void cache_manager_state::drain_events(const msg::drain_events& x) {
@@ -108,7 +127,34 @@ void cache_manager_state::lookup_keys(const msg::lookup_keys& x) {
   self->send(sender(), std::move(out));
 }
 
+void cache_manager_state::read_part(const msg::get_pool_part& x) {
+  const auto& pool = cache->pool();
+  const auto count = std::min(x.count, most_slots_at_once);
+  tell(msg::pool_part{self->address(), x.first, x.first + count,
+                      pool.digests_in(x.first, count),
+                      x.first + std::size_t{count} >= pool.slots()});
+}
+
 // -- helpers ------------------------------------------------------------------
+
+void cache_manager_state::tell_changes() {
+  if (auto& log = cache->pool().changes(); !log.empty())
+    tell(msg::pool_changed{self->address(), log.take()});
+}
+
+void cache_manager_state::tell_anew() {
+  if (!publisher)
+    return;
+  (void)cache->pool().changes().take();
+  tell(msg::watch_pool{self->address()});
+}
+
+template <class Message>
+void cache_manager_state::tell(Message message) const {
+  // As nobody, and so on a thread of the publisher's own system.
+  if (const auto port = caf::actor_cast<pool_watcher_port>(publisher))
+    caf::anon_send(port, std::move(message));
+}
 
 scheduler_cache_port cache_manager_state::sender() const {
   return caf::actor_cast<scheduler_cache_port>(self->current_sender());
@@ -122,6 +168,8 @@ cache_manager(cache_manager_actor::stateful_pointer<cache_manager_state> self,
   auto& st = self->state;
   st.self = self;
   st.config = std::move(config);
+  if (const auto& one = st.config.opts.publisher)
+    st.publisher = one->address();
   st.open(msg::open_pool{0});
   return {
     [&st](const msg::open_pool& x) { st.open(x); },
@@ -139,6 +187,7 @@ cache_manager(cache_manager_actor::stateful_pointer<cache_manager_state> self,
     [&st](const msg::explain_keys& x) { st.explain(x); },
     [&st](const msg::lookup_keys& x) { st.lookup_keys(x); },
     [&st](const msg::touch_keys& x) { st.cache->pool().touch(x.keys); },
+    [&st](const msg::get_pool_part& x) { st.read_part(x); },
   };
 }
 

@@ -7,8 +7,10 @@
 #include "core/cache.hpp"
 #include "core/layout.hpp"
 #include "messages/cache_manager.hpp"
+#include "messages/publisher.hpp"
 #include "messages/scheduler.hpp"
 
+#include <caf/actor_addr.hpp>
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
@@ -31,6 +33,9 @@ struct cache_manager_config {
 struct cache_manager_state {
   static inline const char* name = "cache-manager";
 
+  /// Tells the publisher that the pool is gone.
+  ~cache_manager_state();
+
   // -- message handlers -------------------------------------------------------
 
   void open(const msg::open_pool& x);
@@ -45,11 +50,22 @@ struct cache_manager_state {
   void report(const msg::get_pool_report& x);
   void explain(const msg::explain_keys& x);
   void lookup_keys(const msg::lookup_keys& x);
+  void read_part(const msg::get_pool_part& x);
 
   // -- helpers ----------------------------------------------------------------
 
   /// Whoever asked.
   [[nodiscard]] scheduler_cache_port sender() const;
+
+  /// Tells the publisher which chunks came and went, if there is one.
+  void tell_changes();
+
+  /// Tells it that the pool is another one.
+  void tell_anew();
+
+  /// Sends to the publisher, which may live in another actor system.
+  template <class Message>
+  void tell(Message message) const;
 
   // -- members ----------------------------------------------------------------
 
@@ -59,6 +75,9 @@ struct cache_manager_state {
   std::optional<core::cache> cache;
   /// Of the jobs at hand; kept for their room.
   std::vector<chunk_key> keys;
+  /// Null if nobody wants to know what changes. No handle: that would keep an
+  /// actor of another system.
+  caf::actor_addr publisher;
   std::uint64_t evicted_chunks = 0;
   std::uint64_t stored_chunks = 0;
   std::uint64_t loaded_chunks = 0;

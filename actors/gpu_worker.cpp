@@ -417,9 +417,10 @@ void gpu_worker_state::take(const msg::begin_step& plan) {
   added.flushed_stores = take_jobs(plan.flushed_stores);
   added.flush.reserve(plan.flush.size());
   for (const auto id : plan.flush) {
-    if (path.is_older(id))
+    const auto runs = ledger.contains(id); // Maybe since an earlier connection.
+    if (!runs && path.is_older(id))
       continue; // Nothing that this device was given waits for it.
-    if (path.may_be_known(id))
+    if (runs || path.may_be_known(id))
       added.flush.push_back(id);
     else
       order.breach(core::order_rule::s4,
@@ -536,15 +537,15 @@ void gpu_worker_state::run(held_plan plan) {
   auto batch = std::exchange(deferred, {});
   share_out(std::move(plan.flushed_stores), batch);
   submit(std::move(batch), {});
-  const auto is_ready = flush.empty();
+  awaiting_fence = !flush.empty();
   // Reference rules record the wait for a load of this step as satisfied.
   auto not_awaited = skipped;
   if (flush.size() > started.size())
     not_awaited = std::max(skipped, std::optional{plan.loads.back().id});
-  if (!is_ready)
-    ask_fence(flush, not_awaited);
+  if (awaiting_fence)
+    self->send(device, msg::make_fence{*lap, flush, not_awaited});
   submit(std::move(plan.loads), std::move(started));
-  if (is_ready)
+  if (!awaiting_fence)
     say_ready({});
   defer(std::move(plan.stores));
 }
@@ -620,12 +621,6 @@ void gpu_worker_state::send_reports() {
     unsent.reports.clear(); // Whoever comes back asks.
   if (!unsent.reports.empty())
     self->send(scheduler, std::exchange(unsent, {}));
-}
-
-void gpu_worker_state::ask_fence(const std::vector<job_id>& jobs,
-                                 std::optional<job_id> not_awaited) {
-  awaiting_fence = true;
-  self->send(device, msg::make_fence{*lap, jobs, not_awaited});
 }
 
 void gpu_worker_state::say_ready(fence wait_for) {

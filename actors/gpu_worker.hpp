@@ -260,10 +260,6 @@ struct gpu_worker_state {
 
   void say_ready(fence wait_for);
 
-  /// Asks the device what compute of the step that was begun waits for.
-  void ask_fence(const std::vector<job_id>& jobs,
-                 std::optional<job_id> not_awaited);
-
   /// What the device and the order checker call the last step whose plan
   /// arrived.
   [[nodiscard]] step_id lap_of_arrived() const {

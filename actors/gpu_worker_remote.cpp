@@ -83,7 +83,6 @@ void gpu_worker_state::leave_scheduler() {
   for (const auto& plan : std::exchange(early, {}))
     fail(plan.jobs);
   unsent.reports.clear();
-  paused_behind.reset();
   arrived.reset();
   path = {};
   meeting = true;
@@ -166,10 +165,11 @@ void gpu_worker_state::begin_alone(step_id step) {
   const auto running = ledger.ids();
   if (checks)
     checks->begun(*lap, running);
-  if (running.empty())
-    say_ready({});
+  awaiting_fence = !running.empty();
+  if (awaiting_fence)
+    self->send(device, msg::make_fence{*lap, running, skipped});
   else
-    ask_fence(running, skipped);
+    say_ready({});
 }
 
 void gpu_worker_state::catch_up(held_plan plan) {
@@ -180,8 +180,6 @@ void gpu_worker_state::catch_up(held_plan plan) {
 }
 
 void gpu_worker_state::drop(held_plan plan) {
-  if (checks)
-    checks->leaving();
   fail(plan.flushed_stores);
   fail(plan.loads);
   fail(plan.stores);

@@ -6,6 +6,7 @@
 #include "messages/join_terms.hpp"
 
 #include <caf/actor_cast.hpp>
+#include <caf/error.hpp>
 #include <caf/scheduled_actor.hpp>
 
 #include <random>
@@ -114,7 +115,9 @@ rank_door(rank_door_actor::stateful_pointer<rank_door_state> self,
   st.config = std::move(config);
   st.seats.resize(st.config.opts.ranks);
   self->monitor(st.config.scheduler);
-  self->set_default_handler(caf::drop); // Peers may say anything.
+  // Peers may say anything.
+  self->set_default_handler(caf::drop);
+  self->set_error_handler([](const caf::error&) {});
   self->set_down_handler(
     [&st](const caf::down_msg& down) { st.on_down(down.source); });
   return {

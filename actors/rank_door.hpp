@@ -35,7 +35,7 @@ struct rank_door_state {
   static inline const char* name = "rank-door";
 
   /// The last life of a rank that was let in.
-  struct seat {
+  struct rank_seat {
     incarnation_id incarnation = 0;
     std::uint64_t life = 0;
     caf::actor_addr link;
@@ -59,7 +59,7 @@ struct rank_door_state {
   rank_door_actor::pointer self = nullptr;
   rank_door_config config;
   /// One per rank.
-  std::vector<seat> seats;
+  std::vector<rank_seat> seats;
   /// Links that hold a rank, or did; each is watched once.
   std::set<caf::actor_addr> links;
   /// The refusal that was logged last: a peer that asks again and again fills

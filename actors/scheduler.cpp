@@ -10,6 +10,7 @@
 #include "core/store_intent.hpp"
 
 #include <caf/actor_cast.hpp>
+#include <caf/error.hpp>
 #include <caf/exit_reason.hpp>
 #include <caf/send.hpp>
 
@@ -201,6 +202,9 @@ scheduler(scheduler_actor::stateful_pointer<scheduler_state> self,
                       st.rule->reset_keeps_running_slots);
   st.jobs = core::job_table{st.opts.ranks};
   st.ranks.resize(st.opts.ranks);
+  // Workers of other processes may say anything; an error of theirs is not
+  // ours.
+  self->set_error_handler([](const caf::error&) {});
   self->set_down_handler(
     [&st](const caf::down_msg& down) { st.on_down(down.source); });
   return {

@@ -17,8 +17,10 @@ void scheduler_state::start(rank_joined& x) {
   const auto rank = x.ready.rank;
   const auto life = x.ready.incarnation;
   if (rank < ranks.size() && ranks[rank].alive
-      && ranks[rank].incarnation == life && ranks[rank].worker == x.worker) {
-    // Its memory is registered again; its host pool was there all along.
+      && ranks[rank].incarnation == life && ranks[rank].worker == x.worker
+      && !(ranks[rank].remote && ranks[rank].registered)) {
+    // Its memory is registered again; its host pool was there all along. If it
+    // had never left, its connection is another one.
     ranks[rank].registered = true;
     slots_gained = true; // Requests were refused meanwhile.
     return open_pool_if_complete();

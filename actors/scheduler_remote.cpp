@@ -61,7 +61,6 @@ bool scheduler_state::take_speaker(const msg::worker_ready& x,
   if (seat.worker && seat.worker != worker) {
     // Its old connection is lost, whoever notices that later. Nobody waits for
     // what it would have said.
-    self->demonitor(seat.worker.address());
     lose_worker(x.rank);
   }
   return true;

@@ -19,6 +19,7 @@ host_pool::config pool_config(const cache::config& cfg, const layout& shape) {
   out.policy = cfg.policy;
   out.store_threshold = cfg.store_threshold;
   out.events = cfg.events;
+  out.changes = cfg.changes;
   for (const auto& group : shape.groups)
     out.chunk_tokens.push_back(group.chunk_tokens);
   return out;

@@ -67,6 +67,8 @@ public:
     std::uint32_t store_threshold = 1;
     bool enable_prefix_caching = true;
     bool events = true;
+    /// See `host_pool::changes`.
+    bool changes = false;
   };
 
   /// `rule` must outlive the cache; the constants of core/rules.hpp do.

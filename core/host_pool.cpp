@@ -44,7 +44,7 @@ std::uint64_t parent_digest_of(const store_offer& offer,
 host_pool::host_pool(const config& cfg, const rules& rule)
   : rule_(rule), notes_events_(cfg.events),
     store_threshold_(cfg.store_threshold), chunk_tokens_(cfg.chunk_tokens),
-    index_(entries_), allocator_(cfg.slots) {
+    index_(entries_), allocator_(cfg.slots), changes_(cfg.changes) {
   if (cfg.policy == eviction_policy::arc)
     order_ = std::make_unique<arc_lists>(entries_, cfg.slots,
                                          rule.arc_falls_back_to_t1);
@@ -234,6 +234,7 @@ void host_pool::evict(std::span<const slot_id> slots, store_grant& out) {
   for (const auto slot : slots) {
     auto& gone = entries_[slot];
     out.evicted.push_back(gone.key);
+    changes_.removed(index_.digest_at(slot));
     index_.erase(slot);
     gone.count = pool_entry::absent;
     allocator_.give_back(slot);
@@ -301,6 +302,7 @@ void host_pool::publish(slot_id slot, cache_event& out) {
       {done.key, written.parent, written.token_ids,
        group < chunk_tokens_.size() ? chunk_tokens_[group] : 0});
   }
+  changes_.stored(index_.digest_at(slot));
   done.count = pool_entry::idle;
   make_idle(slot);
 }
@@ -494,6 +496,16 @@ bool host_pool::release_slots(std::span<const slot_id> slots) {
 
 std::vector<cache_event> host_pool::take_events() {
   return std::exchange(events_, {});
+}
+
+std::vector<std::uint64_t> host_pool::digests_in(slot_id first,
+                                                 std::size_t count) const {
+  auto out = std::vector<std::uint64_t>{};
+  const auto last = std::min(entries_.size(), std::size_t{first} + count);
+  for (auto slot = first; slot < last; ++slot)
+    if (entries_[slot].count >= pool_entry::idle)
+      out.push_back(index_.digest_at(slot));
+  return out;
 }
 
 pool_state host_pool::state() const {

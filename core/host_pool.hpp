@@ -8,6 +8,7 @@
 #include "kvtide/key.hpp"
 #include "kvtide/options.hpp"
 
+#include "core/change_log.hpp"
 #include "core/eviction_order.hpp"
 #include "core/kept_parts.hpp"
 #include "core/key_index.hpp"
@@ -43,6 +44,8 @@ public:
     std::vector<token_count> chunk_tokens;
     /// Note what is stored and removed, for `take_events`.
     bool events = true;
+    /// Note which chunks come and go, for `changes`.
+    bool changes = false;
   };
 
   /// Names no slot.
@@ -182,6 +185,17 @@ public:
   /// Drains the events since the last call, in order.
   [[nodiscard]] std::vector<cache_event> take_events();
 
+  /// Chunks that came and went since they were last taken, but for those that
+  /// a `reset` took: whoever resets tells.
+  [[nodiscard]] change_log& changes() noexcept {
+    return changes_;
+  }
+
+  /// Digests of the complete chunks in the slots from `first` on, `count` of
+  /// them at most.
+  [[nodiscard]] std::vector<std::uint64_t> digests_in(slot_id first,
+                                                      std::size_t count) const;
+
   [[nodiscard]] pool_state state() const;
 
   [[nodiscard]] std::size_t slots() const noexcept {
@@ -255,6 +269,7 @@ private:
   tsl::robin_map<slot_id, write> writes_;
   tsl::robin_map<promise_id, std::vector<slot_id>> promises_;
   std::vector<cache_event> events_;
+  change_log changes_;
 };
 
 } // namespace kvtide::core

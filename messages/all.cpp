@@ -2,6 +2,7 @@
 
 #include "messages/all.hpp"
 
+#include "messages/directory.hpp"
 #include "messages/gpu_worker.hpp"
 #include "messages/join.hpp"
 #include "messages/scheduler.hpp"

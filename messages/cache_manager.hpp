@@ -2,7 +2,8 @@
 
 /// @file
 /// What the cache manager understands. Only the scheduler speaks to it, so that
-/// one path gives one order. Answers carry the turn of their question.
+/// one path gives one order; a publisher only looks. Answers carry the turn of
+/// their question.
 
 #pragma once
 
@@ -114,8 +115,15 @@ struct touch_keys {
   std::vector<chunk_key> keys;
 };
 
+/// From the publisher: which chunks lie in these slots? Answered by `pool_part`.
+struct get_pool_part {
+  slot_id first = 0;
+  std::uint32_t count = 0;
+};
+
 } // namespace kvtide::msg
 
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::get_pool_part)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::open_pool)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::search)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::prepare_stores)
@@ -140,6 +148,6 @@ using cache_manager_actor = caf::typed_actor<
   caf::reacts_to<msg::release_slots>, caf::reacts_to<msg::reset_pool>,
   caf::reacts_to<msg::drain_events>, caf::reacts_to<msg::get_pool_report>,
   caf::reacts_to<msg::explain_keys>, caf::reacts_to<msg::lookup_keys>,
-  caf::reacts_to<msg::touch_keys>>;
+  caf::reacts_to<msg::touch_keys>, caf::reacts_to<msg::get_pool_part>>;
 
 } // namespace kvtide

@@ -73,6 +73,7 @@ struct lookup_keys;
 struct touch_keys;
 struct key_states;
 struct explain_keys;
+struct get_pool_part;
 
 // gpu_worker
 struct begin_step;
@@ -112,6 +113,21 @@ struct joined;
 struct attach;
 struct steps_taken;
 struct chunks_kept;
+struct host_rank;
+
+// replicas and their directory
+struct enroll;
+struct enrolled;
+struct withdraw;
+struct publish;
+struct published;
+struct ask_replicas;
+struct replicas_found;
+struct watch_pool;
+struct pool_changed;
+struct pool_part;
+struct pool_gone;
+struct route;
 
 } // namespace kvtide::msg
 
@@ -134,6 +150,13 @@ CAF_BEGIN_TYPE_ID_BLOCK(kvtide_wire, caf::first_custom_type_id)
   CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::pause))
   CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::steps_taken))
   CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::chunks_kept))
+  CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::enroll))
+  CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::enrolled))
+  CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::withdraw))
+  CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::publish))
+  CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::published))
+  CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::ask_replicas))
+  CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::replicas_found))
 CAF_END_TYPE_ID_BLOCK(kvtide_wire)
 
 // What never leaves its process: these carry pointers, or have no reason to.
@@ -225,6 +248,13 @@ CAF_BEGIN_TYPE_ID_BLOCK(kvtide_local, caf::id_block::kvtide_wire::end)
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::explained))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::explain_answer))
   CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::attach))
+  CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::host_rank))
+  CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::get_pool_part))
+  CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::watch_pool))
+  CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::pool_changed))
+  CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::pool_part))
+  CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::pool_gone))
+  CAF_ADD_TYPE_ID(kvtide_local, (kvtide::msg::route))
 CAF_END_TYPE_ID_BLOCK(kvtide_local)
 
 // clang-format on

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "messages/fwd.hpp"
+#include "messages/timer.hpp"
 
 #include <caf/actor_control_block.hpp>
 #include <caf/meta/type_name.hpp>
@@ -88,9 +89,22 @@ struct attach {
   caf::strong_actor_ptr scheduler;
 };
 
+/// To a link from whoever spawned it: this rank lives here from now on. Another
+/// life of the rank takes the place of the one before.
+struct host_rank {
+  rank_id rank = 0;
+  /// See `join_terms::life`.
+  std::uint64_t life = 0;
+  /// What `encode_terms` made of the rank's terms.
+  std::string terms;
+  /// Its `gpu_worker`.
+  caf::strong_actor_ptr worker;
+};
+
 } // namespace kvtide::msg
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::attach)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kvtide::msg::host_rank)
 
 namespace kvtide {
 
@@ -101,5 +115,9 @@ using rank_door_actor = caf::typed_actor<caf::reacts_to<msg::join>>;
 using rank_link_port
   = caf::typed_actor<caf::reacts_to<msg::knock>, caf::reacts_to<msg::joined>,
                      caf::reacts_to<msg::join_refused>>;
+
+/// One per process that hosts ranks for a scheduler elsewhere.
+using rank_link_actor = rank_link_port::extend<caf::reacts_to<msg::host_rank>,
+                                               caf::reacts_to<msg::timer>>;
 
 } // namespace kvtide

@@ -7,8 +7,10 @@
 #
 #   core, gpu -> include        messages -> include, core
 #   examples  -> include        actors   -> all four
-#   capi      -> include
-#   CAF: messages, actors, tests            CUDA: gpu, tests/gpu
+#   capi      -> include                     net      -> include, core,
+#                                                        messages, actors
+#   CAF: messages, actors, net, tests       CUDA: gpu, tests/gpu
+#   CAF's network and OpenSSL: net, tests/net
 
 cmake_minimum_required(VERSION 3.25)
 
@@ -51,7 +53,7 @@ endfunction()
 
 # -- include directions --------------------------------------------------------
 
-set(folders actors bench capi core examples gpu include messages tests)
+set(folders actors bench capi core examples gpu include messages net tests)
 
 # Project folders that each folder may include. The public headers, included as
 # "kvtide/...", are open to all.
@@ -65,9 +67,13 @@ set(may_include_gpu gpu)
 set(may_include_include "")
 # Messages carry the value types that core's functions take and give.
 set(may_include_messages core messages)
+set(may_include_net actors core messages net)
 set(may_include_tests ${folders})
 
-set(may_use_caf actors bench messages tests)
+set(may_use_caf actors bench messages net tests)
+# Folders by their path, with all that lies in them. Whoever else used it would
+# bring sockets into the library.
+set(may_use_sockets net tests/net)
 # Folders by their path, with all that lies in them.
 set(may_use_cuda gpu tests/gpu)
 
@@ -91,6 +97,12 @@ function(check_file folder file)
     endif()
     if(path MATCHES "(^|/)\\.\\./")
       report("${file}" "includes ${path}; name headers from the checkout's root")
+    elseif(path MATCHES "^(caf/io|caf/openssl|openssl)/")
+      list(JOIN may_use_sockets "|" socket_folders)
+      file(RELATIVE_PATH place "${ROOT}" "${file}")
+      if(NOT place MATCHES "^(${socket_folders})/")
+        report("${file}" "includes ${path}; no sockets in ${folder}/")
+      endif()
     elseif(first STREQUAL "caf")
       if(NOT folder IN_LIST may_use_caf)
         report("${file}" "includes ${path}; no CAF in ${folder}/")

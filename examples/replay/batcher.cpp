@@ -33,6 +33,7 @@ void batcher::enqueue(const sequence_ptr& seq) {
 
 batch batcher::plan() {
   auto next = batch{};
+  next.call.preempted = std::exchange(preempted_, {});
   budget_ = opts_.token_budget;
   plan_running(next);
   // Who had to take blocks away has none to give.
@@ -226,6 +227,29 @@ void batcher::load_failed(const sequence_ptr& seq,
   tables_.release(*seq, order_of(*seq), late);
   reserve(seq->id, late);
   waiting_.push_front(seq);
+}
+
+// -- a rank was away ----------------------------------------------------------
+
+std::vector<request_id> batcher::compute_all_again() {
+  auto res = std::exchange(preempted_, {});
+  // From the end: the oldest one comes first again.
+  while (!running_.empty()) {
+    const auto last = running_.back();
+    res.push_back(last->id);
+    preempt(last);
+  }
+  tables_.forget_contents();
+  return res;
+}
+
+void batcher::load_wasted(const sequence_ptr& seq) {
+  --loading_;
+  seq->loading = false;
+  seq->wasted = false;
+  running_.push_back(seq);
+  preempted_.push_back(seq->id);
+  preempt(seq);
 }
 
 // -- the end ------------------------------------------------------------------

@@ -83,6 +83,14 @@ public:
   /// A loading request has to start again with new blocks.
   void load_failed(const sequence_ptr& seq, const std::vector<block_id>& late);
 
+  /// A rank does not have what was computed: all running requests lose their
+  /// blocks, and nothing is found on the device.
+  /// @returns who was preempted
+  [[nodiscard]] std::vector<request_id> compute_all_again();
+
+  /// The load of a request ended that has to start again all the same.
+  void load_wasted(const sequence_ptr& seq);
+
   /// Lets others find what became known.
   void publish(sequence& seq);
 
@@ -114,6 +122,8 @@ private:
   std::vector<sequence_ptr> running_;
   std::deque<sequence_ptr> waiting_;
   std::size_t loading_ = 0;
+  /// For the next plan.
+  std::vector<request_id> preempted_;
   token_count budget_ = 0;
   std::unordered_map<request_id, std::vector<block_id>> reserved_;
   std::size_t reserved_count_ = 0;

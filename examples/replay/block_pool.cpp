@@ -51,6 +51,12 @@ block_id block_pool::find(std::uint64_t key) const {
   return found == by_key_.end() ? no_block : found->second;
 }
 
+void block_pool::forget_contents() {
+  by_key_.clear();
+  for (auto& what : slots_)
+    what.key = 0;
+}
+
 void block_pool::unlink(block_id block) {
   auto& what = slots_[block];
   slots_[what.previous].next = what.next;

@@ -58,6 +58,9 @@ public:
   /// @returns the block with this content, or `no_block`.
   [[nodiscard]] block_id find(std::uint64_t key) const;
 
+  /// Takes the keys of all blocks away.
+  void forget_contents();
+
 private:
   struct slot {
     std::uint32_t users = 0;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <thread>
 #include <utility>
 #include <variant>
 
@@ -22,60 +23,70 @@ constexpr bool waits_for_loads = true;
 constexpr nanoseconds_t millisecond = 1'000'000;
 // Empty steps at the end, until nothing is in flight.
 constexpr int drain_steps = 20'000;
-
-std::vector<kv_arena> make_arenas(const replay_options& opts) {
-  auto res = std::vector<kv_arena>{};
-  for (auto rank = rank_id{0}; rank < opts.ranks; ++rank) {
-    auto arena = opts.on_gpu()
-                 ? kv_arena::create_on_gpu(opts.shape, rank, opts.device_index)
-                 : kv_arena::create(opts.shape, rank);
-    if (!arena)
-      throw bad_configuration{arena.failure().text};
-    res.push_back(std::move(arena).value());
-  }
-  return res;
-}
+// Where nobody knows how many rows there will be, revisits are numbered from
+// here.
+constexpr request_id revisits_behind = request_id{1} << 40;
 
 } // namespace
 
 engine::engine(const replay_options& opts, const std::vector<trace_row>& rows,
-               observer watch)
-  : opts_(opts), rows_(rows), watch_(std::move(watch)),
-    arenas_(make_arenas(opts_)), link_(opts_, arenas_),
-    content_(opts_.shape, arenas_), batcher_(opts_, link_, counts_),
+               observer watch, const std::shared_ptr<network>& net,
+               const join_watch& join)
+  : opts_(opts), rows_(rows), watch_(std::move(watch)), plans_(opts.plan_log),
+    link_(opts_, net, spent_, outages_), batcher_(opts_, link_, counts_),
     trouble_(opts_.seed, opts_.abort_rate),
     jobs_(counts_, opts_.shape.block_bytes() * opts_.ranks),
-    next_revisit_(rows.size() + 1) {
-  // nop
+    next_revisit_(opts.repeat_seconds > 0 ? revisits_behind : rows.size() + 1) {
+  lanes_.emplace(opts_, link_.whole(), spent_, outages_);
+  lanes_->join(join);
+  link_.await_ranks(join);
 }
 
 report engine::run() {
-  const auto start = std::chrono::steady_clock::now();
+  start_ = std::chrono::steady_clock::now();
   while (!over())
     turn();
   drain();
   auto res = make_report();
+  lanes_->unregister();
   res.left.jobs_at_shutdown = link_.close();
+  plans_.close();
   res.failed_calls = link_.failed_calls() + foreign_releases_;
   res.first_failure = link_.first_failure();
   res.times.wall_seconds
-    = std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+    = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_)
         .count();
-  res.times.runtime = link_.spent();
+  res.times.runtime = spent_;
   return res;
 }
 
 // -- the loop -----------------------------------------------------------------
 
+bool engine::has_rows() const {
+  if (interrupted_)
+    return false;
+  return next_row_ < rows_.size()
+      || (opts_.repeat_seconds > 0
+          && std::chrono::steady_clock::now() - start_
+               < std::chrono::seconds{opts_.repeat_seconds});
+}
+
+nanoseconds_t engine::next_arrival() const {
+  const auto round = static_cast<nanoseconds_t>(next_row_ / rows_.size());
+  return rows_[next_row_ % rows_.size()].arrival
+       + round * (rows_.back().arrival + millisecond);
+}
+
 bool engine::over() const {
-  return next_row_ == rows_.size() && revisits_.empty() && live_.empty()
-      && in_flight_.empty() && finished_.empty();
+  return !has_rows() && revisits_.empty() && live_.empty() && in_flight_.empty()
+      && finished_.empty();
 }
 
 void engine::turn() {
   while (!in_flight_.empty() && in_flight_.front().end <= now_)
     complete();
   hear();
+  take_back_ranks();
   arrive();
   strike(moment::before_plan);
   const auto depth = std::size_t{opts_.async ? 2u : 1u};
@@ -85,7 +96,6 @@ void engine::turn() {
   if (!interrupted_
       && !watch_({rows_ended_, rows_.size(), now_, counts_.steps})) {
     interrupted_ = true;
-    next_row_ = rows_.size();
     revisits_.clear();
     while (!live_.empty()) {
       const auto seq = live_.begin()->second;
@@ -102,8 +112,7 @@ void engine::hear() {
 }
 
 void engine::arrive() {
-  for (; next_row_ < rows_.size() && rows_[next_row_].arrival <= now_;
-       ++next_row_)
+  for (; has_rows() && next_arrival() <= now_; ++next_row_)
     add_row(next_row_);
   while (!revisits_.empty() && revisits_.begin()->first <= now_) {
     add(revisits_.begin()->second);
@@ -137,8 +146,8 @@ void engine::pass_time() {
     return;
   }
   auto next = std::numeric_limits<nanoseconds_t>::max();
-  if (next_row_ < rows_.size())
-    next = rows_[next_row_].arrival;
+  if (has_rows())
+    next = next_arrival();
   if (!revisits_.empty())
     next = std::min(next, revisits_.begin()->first);
   if (!live_.empty()) {
@@ -159,6 +168,7 @@ void engine::drain() {
     link_.advance(now_);
     link_.rest();
     hear();
+    take_back_ranks();
     const auto now = link_.get_stats();
     if (now.jobs_in_flight == 0 && now.tracked_requests == 0
         && now.quarantined_slots == 0 && batcher_.reserved_blocks() == 0)
@@ -171,9 +181,16 @@ void engine::drain() {
 void engine::issue(batch work) {
   work.call.step = next_step_++;
   work.call.finished = std::exchange(finished_, {});
+  if (opts_.pace_us > 0) {
+    std::this_thread::sleep_until(next_issue_);
+    next_issue_ = std::chrono::steady_clock::now()
+                + std::chrono::microseconds{opts_.pace_us};
+  }
+  lanes_->settle_checks();
   const auto plan = link_.step(work.call);
+  plans_.note(plan);
   jobs_.planned(plan);
-  const auto ready = link_.begin_step(plan);
+  const auto ready = lanes_->begin_step(plan);
   const auto free_at = std::max(now_, compute_end_);
   const auto start = std::max(free_at, ready.not_before);
   if (!plan.flush.empty() && ready.not_before > now_) {
@@ -193,26 +210,45 @@ void engine::issue(batch work) {
     if (!opts_.simulated())
       compute(work);
   }
-  link_.end_step(plan.step, compute_end_);
+  lanes_->end_step(plan.step, compute_end_);
+  counts_.steps_without_cache += outages_.whole() ? 0 : 1;
   in_flight_.push_back({std::move(work), compute_end_});
   const auto spent = link_.take_spent().count();
   step_ns_.push_back(static_cast<std::uint64_t>(spent));
 }
 
 void engine::compute(const batch& work) {
+  work_.clear();
   auto part = work.writes.begin();
   for (const auto& row : work.rows)
     for (const auto end
          = work.writes.begin() + static_cast<std::ptrdiff_t>(row.writes_end);
          part != end; ++part)
-      content_.write(row.seq->text, *part);
+      split_into_spans(row.seq->text, *part, [this](const kv_span& span) {
+        work_.writes.push_back(span);
+      });
   part = work.reads.begin();
   for (const auto& row : work.rows)
     for (const auto end
          = work.reads.begin() + static_cast<std::ptrdiff_t>(row.reads_end);
          part != end; ++part)
-      content_.check(row.seq->text, *part, row.seq->id,
-                     check_reason::found_on_device);
+      add_check(*row.seq, *part, check_reason::found_on_device);
+  lanes_->compute(work_);
+}
+
+void engine::add_check(const sequence& seq, const block_part& part,
+                       check_reason reason) {
+  split_into_spans(seq.text, part, [&](const kv_span& span) {
+    work_.checks.push_back({span, seq.id, reason, next_check_++});
+  });
+}
+
+void engine::check(const sequence& seq, const std::vector<block_part>& parts,
+                   check_reason reason) {
+  work_.clear();
+  for (const auto& part : parts)
+    add_check(seq, part, reason);
+  lanes_->compute(work_);
 }
 
 void engine::complete() {
@@ -223,15 +259,14 @@ void engine::complete() {
     // them may have begun by then.
     link_.advance(done.end - 1);
     compute(done.work);
+    lanes_->settle();
   }
   if (done.end > now_) {
     link_.advance(done.end);
     now_ = done.end;
   }
   // There are no outputs before compute is over.
-  for (const auto& arena : arenas_)
-    if (auto* lane = arena.lane())
-      lane->finish();
+  lanes_->settle();
   take_outputs(done.work);
 }
 
@@ -259,7 +294,8 @@ void engine::take_outputs(const batch& work) {
     link_.outputs(std::move(call));
   for (const auto* row : ended) {
     if (row->seq->life == row->life)
-      check_finished(*row->seq, row->first + row->count);
+      check(*row->seq, batcher_.parts_of(*row->seq, 0, row->first + row->count),
+            check_reason::finished);
     counts_.finished += row->seq->revisit ? 0 : 1;
     plan_revisit(*row->seq);
     end(row->seq,
@@ -267,30 +303,44 @@ void engine::take_outputs(const batch& work) {
   }
 }
 
-void engine::check_finished(const sequence& seq, token_count tokens) {
-  for (const auto& part : batcher_.parts_of(seq, 0, tokens))
-    content_.check(seq.text, part, seq.id, check_reason::finished);
+// -- ranks that come back -----------------------------------------------------
+
+// What was computed while a rank was away is not in its memory, and what it had
+// before may be gone with its process. So all is computed again, and the
+// runtime hears of that before it may read the rank's memory again.
+void engine::take_back_ranks() {
+  if (!lanes_->look_for_lost())
+    return;
+  while (!in_flight_.empty())
+    complete();
+  auto empty = batch{};
+  empty.call.preempted = batcher_.compute_all_again();
+  for (const auto& [id, seq] : live_)
+    seq->wasted = seq->loading;
+  issue(std::move(empty));
+  complete();
+  lanes_->readmit();
 }
 
 report engine::make_report() {
   auto res = report{};
   res.opts = opts_;
-  res.rows = rows_.size();
+  res.rows = std::max(rows_.size(), next_row_);
   res.ideal = ideal_of(rows_);
   res.interrupted = interrupted_;
   counts_.simulated = now_;
   res.counts = counts_;
-  res.notes = link_.notes();
-  res.slots = link_.slots();
-  res.slot_bytes = link_.slot_bytes();
-  for (auto index = std::size_t{0}; index < check_reasons; ++index) {
-    const auto reason = static_cast<check_reason>(index);
-    res.compared_bytes[index] = content_.compared_bytes(reason);
-    res.mismatches[index] = content_.mismatches(reason);
-  }
-  res.first_mismatch = content_.first_mismatch();
+  res.notes = lanes_->notes();
+  res.slots = lanes_->slots();
+  res.slot_bytes = lanes_->slot_bytes();
+  lanes_->settle();
+  const auto& checks = lanes_->tally();
+  res.compared_bytes = checks.compared_bytes;
+  res.mismatches = checks.mismatches;
+  res.first_mismatch = checks.first;
   res.runtime = link_.get_stats();
-  res.copies = link_.get_copies();
+  res.copies = lanes_->get_copies();
+  res.outages = outages_.all();
   res.overloads = link_.overloads();
   const auto& pool = batcher_.tables().pool();
   res.left.requests = live_.size();

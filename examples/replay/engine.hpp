@@ -6,20 +6,25 @@
 
 #include "examples/replay/batcher.hpp"
 #include "examples/replay/job_watch.hpp"
-#include "examples/replay/kv_arena.hpp"
-#include "examples/replay/kv_content.hpp"
+#include "examples/replay/kv_span.hpp"
+#include "examples/replay/lanes.hpp"
 #include "examples/replay/options.hpp"
+#include "examples/replay/outage_log.hpp"
+#include "examples/replay/plan_log.hpp"
 #include "examples/replay/report.hpp"
 #include "examples/replay/runtime_link.hpp"
 #include "examples/replay/sequence.hpp"
 #include "examples/replay/trace_reader.hpp"
 #include "examples/replay/trouble.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -47,10 +52,14 @@ using observer = std::function<bool(const progress&)>;
 /// step is planned before the output of the one before is known.
 class engine {
 public:
-  /// Starts the runtime. Throws `replay_failure`.
+  /// Starts the runtime, and waits for ranks of other processes. Throws
+  /// `replay_failure`.
   /// @param rows At least one; must outlive this object.
+  /// @param net How other processes are reached, if there are any.
+  /// @param join Called while it waits for them.
   engine(const replay_options& opts, const std::vector<trace_row>& rows,
-         observer watch);
+         observer watch, const std::shared_ptr<network>& net = nullptr,
+         const join_watch& join = nullptr);
 
   /// Replays everything, waits until nothing is in flight, and stops the
   /// runtime. Call it once. Throws `replay_failure`.
@@ -66,6 +75,9 @@ private:
   // ------------------------------------------------------------------
 
   [[nodiscard]] bool over() const;
+  /// More rows are to come.
+  [[nodiscard]] bool has_rows() const;
+  [[nodiscard]] nanoseconds_t next_arrival() const;
   void turn();
   void hear();
   void arrive();
@@ -99,23 +111,40 @@ private:
   void compute(const batch& work);
   void complete();
   void take_outputs(const batch& work);
-  void check_finished(const sequence& seq, token_count tokens);
+  void add_check(const sequence& seq, const block_part& part,
+                 check_reason reason);
+  void check(const sequence& seq, const std::vector<block_part>& parts,
+             check_reason reason);
+
+  // -- ranks that come back
+  // -----------------------------------------------------------
+
+  void take_back_ranks();
 
   [[nodiscard]] report make_report();
 
   replay_options opts_;
   const std::vector<trace_row>& rows_;
   observer watch_;
-  std::vector<kv_arena> arenas_;
+  runtime_time spent_;
+  outage_log outages_;
+  plan_log plans_;
+  /// Has the memory that copies of the runtime read and write.
+  std::optional<lanes> lanes_;
   runtime_link link_;
-  kv_content content_;
+  /// Kept for its room.
+  kv_work work_;
+  std::uint64_t next_check_ = 0;
   tally counts_;
   batcher batcher_;
   trouble trouble_;
   job_watch jobs_;
 
   std::unordered_map<request_id, sequence_ptr> live_;
+  /// Goes on counting when the trace starts again.
   std::size_t next_row_ = 0;
+  std::chrono::steady_clock::time_point start_;
+  std::chrono::steady_clock::time_point next_issue_;
   std::size_t rows_ended_ = 0;
   request_id next_revisit_ = 0;
   std::multimap<nanoseconds_t, sequence_ptr> revisits_;

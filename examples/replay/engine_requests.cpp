@@ -25,7 +25,7 @@ enum : std::uint64_t { dice_request = 1, dice_revisit };
 // -- requests -----------------------------------------------------------------
 
 void engine::add_row(std::size_t row) {
-  const auto& what = rows_[row];
+  const auto& what = rows_[row % rows_.size()];
   const auto id = request_id{row} + 1;
   auto parts = std::vector<token_text::own_part>{};
   // Two parts, so that output has an identity of its own.
@@ -80,7 +80,10 @@ void engine::send_hashes(sequence& seq) {
 }
 
 void engine::end(const sequence_ptr& seq, finish_reason reason) {
-  const auto call = finish_call{seq->id, reason, seq->known, seq->computed};
+  // What some rank does not have must not be stored.
+  const auto call
+    = finish_call{seq->id, lanes_->whole() ? reason : finish_reason::abort,
+                  seq->known, seq->computed};
   const auto answer = link_.finish(call);
   finished_.push_back(call);
   batcher_.remove(seq, answer.held);
@@ -124,13 +127,16 @@ void engine::plan_revisit(const sequence& seq) {
 // -- loads --------------------------------------------------------------------
 
 void engine::load_ready(const sequence_ptr& seq, token_count tokens) {
-  for (const auto& part : batcher_.parts_of(*seq, seq->local, tokens))
-    content_.check(seq->text, part, seq->id, check_reason::loaded);
+  if (seq->wasted)
+    return batcher_.load_wasted(seq);
+  check(*seq, batcher_.parts_of(*seq, seq->local, tokens),
+        check_reason::loaded);
   batcher_.load_ended(seq, tokens);
 }
 
 void engine::handle(const load_done& what) {
   jobs_.load_ended(what.request, next_step_);
+  outages_.hit();
   const auto found = live_.find(what.request);
   if (found != live_.end() && found->second->loading)
     load_ready(found->second, found->second->ready);

@@ -54,6 +54,11 @@ public:
   /// Takes back blocks that were kept.
   void release(const std::vector<block_id>& blocks);
 
+  /// Nothing can be found by its content any more.
+  void forget_contents() {
+    pool_.forget_contents();
+  }
+
 private:
   [[nodiscard]] block_id find(const token_text& text, std::size_t index,
                               std::size_t group) const;

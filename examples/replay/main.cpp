@@ -11,6 +11,7 @@
 #include "examples/replay/device_choice.hpp"
 #include "examples/replay/engine.hpp"
 #include "examples/replay/memcpy_probe.hpp"
+#include "examples/replay/open_network.hpp"
 #include "examples/replay/options.hpp"
 #include "examples/replay/progress_bar.hpp"
 #include "examples/replay/report.hpp"
@@ -22,8 +23,10 @@
 #include <cstring>
 #include <fstream>
 #include <iostream>
+#include <memory>
 #include <string>
 #include <unistd.h>
+#include <utility>
 #include <variant>
 
 namespace {
@@ -43,6 +46,30 @@ int fail(int code, const std::string& text) {
   return code;
 }
 
+// What it waits for before it starts, each time that changes.
+class waiting_line {
+public:
+  explicit waiting_line(std::shared_ptr<kvtide::network> net)
+    : net_(std::move(net)) {
+    // nop
+  }
+
+  bool operator()(const std::string& what) {
+    if (const auto place = place_of(*net_);
+        !place.empty() && place != place_)
+      std::cerr << "kvtide-replay: listening on " << (place_ = place)
+                << std::endl;
+    if (what != what_)
+      std::cerr << "kvtide-replay: " << (what_ = what) << std::endl;
+    return interrupted == 0;
+  }
+
+private:
+  std::shared_ptr<kvtide::network> net_;
+  std::string place_;
+  std::string what_;
+};
+
 int replay(const replay_options& opts) {
   auto trace = read_trace(opts.trace);
   if (!trace)
@@ -54,11 +81,24 @@ int replay(const replay_options& opts) {
   auto file = std::ofstream{};
   auto result = report{};
   try {
+    auto net = std::shared_ptr<kvtide::network>{};
+    auto join = join_watch{};
+    if (opts.has_remote_ranks()) {
+      auto made = open_network(opts.network);
+      if (!made)
+        return fail(2, made.failure().text);
+      net = std::move(made).value();
+      join = waiting_line{net};
+    }
     auto bar = progress_bar{opts.progress && isatty(STDERR_FILENO) != 0};
-    auto model = engine{opts, rows, [&bar](const progress& at) {
+    auto model = engine{opts, rows,
+                        [&bar](const progress& at) {
                           bar.update(at);
                           return interrupted == 0;
-                        }};
+                        },
+                        net, join};
+    if (net)
+      std::cerr << "kvtide-replay: all ranks are here" << std::endl;
     // Opened before anything runs, so that a long run is not lost to a typo.
     if (!opts.json.empty() && opts.json != "-") {
       file.open(opts.json);
@@ -71,6 +111,8 @@ int replay(const replay_options& opts) {
     result = model.run();
     probe.run();
     result.memcpy_bytes_per_second = probe.bytes_per_second();
+  } catch (const given_up& failure) {
+    return fail(130, failure.what());
   } catch (const bad_configuration& failure) {
     return fail(2, failure.what());
   } catch (const replay_failure& failure) {

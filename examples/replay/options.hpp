@@ -2,14 +2,17 @@
 
 #pragma once
 
+#include "kvtide/network.hpp"
 #include "kvtide/options.hpp"
 
 #include "examples/replay/geometry.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 namespace kvtide::replay {
 
@@ -34,6 +37,8 @@ struct replay_options {
 
   geometry shape;
   std::uint32_t ranks = 1;
+  /// Names the model.
+  std::string fingerprint = "kvtide-replay";
   /// Tokens per step.
   std::uint32_t token_budget = 8'192;
   /// Requests that run or load at the same time.
@@ -42,6 +47,11 @@ struct replay_options {
   std::uint32_t step_ms = 50;
   /// Plan a step while the step before computes.
   bool async = true;
+  /// With the real clock: wall time that a step takes at least.
+  std::uint32_t pace_us = 0;
+  /// With the real clock: the trace starts again and again until so much time
+  /// has passed.
+  std::uint32_t repeat_seconds = 0;
 
   // -- trouble
   // -----------------------------------------------------------------
@@ -72,9 +82,23 @@ struct replay_options {
   /// Bytes per second; none means what `default_copy_tokens` tokens have.
   std::optional<std::uint64_t> copy_bandwidth;
 
+  // -- ranks elsewhere
+  // -----------------------------------------------------------------
+
+  /// One per rank; empty if all live here.
+  std::vector<worker_place> workers;
+  network_options network;
+  std::string pool_name;
+  /// Sockets on which ranks elsewhere hear of steps: one for each of them, or
+  /// one folder.
+  std::vector<std::string> lanes;
+  std::uint32_t join_timeout_s = 60;
+
   // -- output
   // ------------------------------------------------------------------
 
+  /// File; empty means none.
+  std::string plan_log;
   /// File, or "-" for standard output; empty means none.
   std::string json;
   bool progress = true;
@@ -92,6 +116,22 @@ struct replay_options {
     return on_gpu() ? device_kind::cuda : clock;
   }
 
+  [[nodiscard]] std::uint32_t ranks_here() const;
+
+  [[nodiscard]] bool has_remote_ranks() const {
+    return ranks_here() < ranks;
+  }
+
+  /// Socket of a rank that lives elsewhere; empty if it lives here.
+  [[nodiscard]] std::string lane_of(rank_id rank) const;
+
+  /// How long the engine waits for a process that does not answer. Longer than
+  /// the library takes to notice a cut: until then it may owe a rank the plan
+  /// of a step.
+  [[nodiscard]] std::chrono::milliseconds lane_limit() const {
+    return network.detection + std::chrono::milliseconds{700};
+  }
+
   static constexpr std::uint64_t default_copy_tokens = 131'072;
 
   [[nodiscard]] std::uint64_t copy_bytes_per_second() const noexcept {
@@ -99,6 +139,9 @@ struct replay_options {
                                    * shape.layers * geometry::planes);
   }
 };
+
+/// The socket of a rank in a folder of them.
+[[nodiscard]] std::string socket_in(const std::string& folder, rank_id rank);
 
 /// The command line asked for something else than a replay, or was wrong.
 struct early_exit {

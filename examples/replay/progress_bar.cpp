@@ -2,6 +2,7 @@
 
 #include "examples/replay/progress_bar.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
 
@@ -20,8 +21,8 @@ void progress_bar::update(const progress& at) {
   drawn_ = true;
   constexpr std::size_t width = 24;
   const auto elapsed = std::chrono::duration<double>(now - start_).count();
-  const auto share
-    = static_cast<double>(at.rows_ended) / static_cast<double>(at.rows);
+  const auto share = std::min(
+    static_cast<double>(at.rows_ended) / static_cast<double>(at.rows), 1.0);
   const auto filled = static_cast<std::size_t>(share * width);
   const auto bar = std::string(filled, '#') + std::string(width - filled, '.');
   const auto rate

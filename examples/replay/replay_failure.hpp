@@ -18,4 +18,10 @@ public:
   using replay_failure::replay_failure;
 };
 
+/// The replay was told to end before it had begun.
+class given_up : public replay_failure {
+public:
+  using replay_failure::replay_failure;
+};
+
 } // namespace kvtide::replay

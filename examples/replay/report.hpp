@@ -7,6 +7,7 @@
 
 #include "examples/replay/kv_content.hpp"
 #include "examples/replay/options.hpp"
+#include "examples/replay/outage_log.hpp"
 #include "examples/replay/runtime_time.hpp"
 #include "examples/replay/sequence.hpp"
 #include "examples/replay/trace_reader.hpp"
@@ -74,6 +75,12 @@ struct tally {
   /// Load jobs that started while a store job was in flight.
   std::uint64_t loads_overlapping_stores = 0;
 
+  // -- ranks that were away
+  // ------------------------------------------------------------------------
+
+  /// Steps while a rank was lost, so that nothing was found or stored.
+  std::uint64_t steps_without_cache = 0;
+
   // -- time
   // --------------------------------------------------------------------------
 
@@ -136,6 +143,8 @@ struct report {
   std::uint64_t overloads = 0;
   remainder left;
   timing times;
+  /// Ranks that were away, in order.
+  std::vector<outage> outages;
 
   [[nodiscard]] std::uint64_t all_compared_bytes() const noexcept;
   [[nodiscard]] std::uint64_t all_mismatches() const noexcept;

@@ -115,6 +115,7 @@ json runtime_json(const report& what) {
           {"evicted_chunks", now.evicted_chunks},
           {"refused_stores", now.refused_stores},
           {"flushed_jobs", now.flushed_jobs},
+          {"late_messages", now.late_messages},
           {"overloads", what.overloads}};
 }
 
@@ -147,9 +148,30 @@ json copies_json(const report& what) {
           {"seconds", std::chrono::duration<double>{what.copies.time}.count()}};
 }
 
+// Moments are in seconds since 1970, to be compared with those of others.
+json outages_json(const report& what) {
+  const auto seconds = [](std::optional<outage::moment> at) {
+    return at
+           ? json(std::chrono::duration<double>(at->time_since_epoch()).count())
+           : json(nullptr);
+  };
+  auto res = json::array();
+  for (const auto& one : what.outages)
+    res.push_back({{"rank", one.rank},
+                   {"process", one.process},
+                   {"link", one.link},
+                   {"same_life", one.same_life},
+                   {"lost", seconds(one.lost)},
+                   {"back", seconds(one.back)},
+                   {"hit", seconds(one.hit)}});
+  return res;
+}
+
 json timing_json(const report& what) {
   const auto& times = what.times;
   const auto& spent = times.runtime;
+  const auto longest
+    = std::chrono::duration<double, std::milli>{spent.longest}.count();
   return {{"wall_seconds", times.wall_seconds},
           {"runtime_share", times.share(spent.all())},
           {"runtime_shares",
@@ -159,6 +181,10 @@ json timing_json(const report& what) {
           {"step_us_p50", times.step_us(0.5)},
           {"step_us_p99", times.step_us(0.99)},
           {"step_us_max", times.step_us(1)},
+          {"longest_wait_ms", longest},
+          {"longest_wait_call", spent.longest_call},
+          {"steps_without_cache", what.counts.steps_without_cache},
+          {"outages", outages_json(what)},
           {"copies", copies_json(what)}};
 }
 

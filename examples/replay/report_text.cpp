@@ -3,6 +3,7 @@
 #include "examples/replay/report.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <string_view>
 #include <utility>
@@ -160,6 +161,39 @@ void write_times(page& out, const report& what) {
                       : std::string{}));
 }
 
+std::string text_of(const outage& what) {
+  const auto seconds = [](outage::moment from, outage::moment to) {
+    return fixed(std::chrono::duration<double>(to - from).count(), 2) + " s";
+  };
+  auto text = std::string{what.process ? "process" : "link"};
+  if (what.process && what.link)
+    text += " and link";
+  if (!what.back)
+    return text + " away until the end";
+  text += " away " + seconds(what.lost, *what.back)
+        + (what.same_life ? ", same life" : ", new life");
+  return text
+       + (what.hit
+            ? ", cache used again after " + seconds(*what.back, *what.hit)
+            : std::string{", cache not used since"});
+}
+
+void write_outages(page& out, const report& what) {
+  if (!what.opts.has_remote_ranks())
+    return;
+  const auto& times = what.times.runtime;
+  const auto wait = std::chrono::duration<double, std::milli>{times.longest};
+  out.line("longest wait",
+           fixed(wait.count(), 1) + " ms in " + times.longest_call);
+  out.line("ranks away", grouped(what.outages.size()) + " times, "
+                           + grouped(what.counts.steps_without_cache)
+                           + " steps without the cache, "
+                           + grouped(what.runtime.late_messages)
+                           + " late messages");
+  for (const auto& one : what.outages)
+    out.line("  rank " + std::to_string(one.rank), text_of(one));
+}
+
 void write_end(page& out, const report& what) {
   auto text = grouped(what.left_over());
   for (const auto& [name, value] : what.leftovers())
@@ -187,6 +221,7 @@ std::string to_text(const report& what) {
   write_bytes(out, what);
   write_jobs(out, what);
   write_times(out, what);
+  write_outages(out, what);
   write_end(out, what);
   return out.take();
 }

@@ -4,14 +4,14 @@
 
 #include "kvtide/runtime.hpp"
 
-#include "examples/replay/kv_arena.hpp"
 #include "examples/replay/options.hpp"
-#include "examples/replay/replay_failure.hpp"
+#include "examples/replay/outage_log.hpp"
 #include "examples/replay/runtime_time.hpp"
 
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -19,16 +19,12 @@
 
 namespace kvtide::replay {
 
+/// Told now and then whom the replay waits for before it starts. Answers false
+/// to give up.
+using join_watch = std::function<bool(const std::string&)>;
+
 /// What comes from the runtime without a question.
 using notice = std::variant<load_done, load_failed, blocks_released>;
-
-/// When a step's compute may start on the slowest rank.
-struct readiness {
-  /// Some rank has to wait for copies.
-  bool waits = false;
-  /// Simulated; zero if no rank waits.
-  nanoseconds_t not_before = 0;
-};
 
 /// The engine's end of the runtime: waits for answers, keeps notices for later,
 /// and measures what the runtime costs.
@@ -36,9 +32,20 @@ struct readiness {
 /// Every call may throw `replay_failure`.
 class runtime_link {
 public:
-  /// Starts the runtime and registers the memory of all ranks.
-  /// @param arenas One per rank; must outlive this object.
-  runtime_link(const replay_options& opts, const std::vector<kv_arena>& arenas);
+  /// Starts the runtime.
+  /// @param net Null if all ranks are in this process.
+  /// @param spent What it costs; outlives this object, as the next one.
+  runtime_link(const replay_options& opts, const std::shared_ptr<network>& net,
+               runtime_time& spent, outage_log& outages);
+
+  /// For the ranks of this process.
+  [[nodiscard]] runtime& whole() noexcept {
+    return runtime_;
+  }
+
+  /// Waits until ranks of other processes have joined, and the host pool is
+  /// open. Throws `bad_configuration` if they do not come in time.
+  void await_ranks(const join_watch& watch);
 
   // -- requests
   // ------------------------------------------------------------------
@@ -54,12 +61,6 @@ public:
   // -----------------------------------------------------------------------
 
   [[nodiscard]] step_plan step(step_call call);
-  /// Begins the step on all ranks and waits until each is ready. On a GPU the
-  /// compute stream waits for the copies from here on.
-  [[nodiscard]] readiness begin_step(const step_plan& plan);
-  /// @param end Simulated end of the step's compute; without meaning on a GPU,
-  ///            where everything that was enqueued counts.
-  void end_step(step_id step, nanoseconds_t end);
   void outputs(outputs_call call);
 
   // -- the whole
@@ -72,28 +73,12 @@ public:
   [[nodiscard]] std::vector<notice> take_notices();
   [[nodiscard]] std::vector<cache_event> take_events();
   [[nodiscard]] stats get_stats();
-  /// Asks all ranks.
-  [[nodiscard]] copy_work get_copies();
-  /// Gives the memory back and stops.
+  /// Stops. The ranks have given their memory back.
   /// @returns the number of jobs that were still in flight.
   std::size_t close();
 
-  /// What the device said of itself when the memory of rank 0 was registered.
-  [[nodiscard]] const std::vector<std::string>& notes() const noexcept {
-    return notes_;
-  }
-
   // -- what was noticed
   // ----------------------------------------------------------------
-
-  /// Bytes of the host pool of one rank, and of one slot.
-  [[nodiscard]] std::uint64_t slots() const noexcept {
-    return slots_;
-  }
-
-  [[nodiscard]] std::uint64_t slot_bytes() const noexcept {
-    return slot_bytes_;
-  }
 
   /// Calls without effect, and what the first one was told.
   [[nodiscard]] std::uint64_t failed_calls() const noexcept {
@@ -108,39 +93,24 @@ public:
     return overloads_;
   }
 
-  [[nodiscard]] std::uint64_t lost_ranks() const noexcept {
-    return lost_ranks_;
-  }
-
   /// What `runtime_time::calls` grew by since the last call of this function.
   [[nodiscard]] std::chrono::nanoseconds take_spent() noexcept;
-
-  [[nodiscard]] const runtime_time& spent() const noexcept {
-    return spent_;
-  }
 
 private:
   template <class Answer>
   std::optional<Answer> await(ticket_id ticket, const char* what);
   void keep(engine_event event);
   void count_failure(const error& reason);
-  void for_each_rank(const std::function<void(rank&)>& call);
-  template <class Answer>
-  Answer await(rank& side, const char* what);
 
   runtime runtime_;
-  const std::vector<kv_arena>& arenas_;
-  std::uint32_t ranks_;
+  const replay_options& opts_;
   device_kind kind_;
   std::vector<notice> notices_;
-  std::vector<std::string> notes_;
-  std::uint64_t slots_ = 0;
-  std::uint64_t slot_bytes_ = 0;
   std::uint64_t failed_calls_ = 0;
   std::string first_failure_;
   std::uint64_t overloads_ = 0;
-  std::uint64_t lost_ranks_ = 0;
-  runtime_time spent_;
+  runtime_time& spent_;
+  outage_log& outages_;
   std::chrono::nanoseconds taken_{0};
 };
 

@@ -78,6 +78,8 @@ struct sequence {
   bool admitted = false;
   /// A load failed: compute everything from now on.
   bool load_refused = false;
+  /// It loads, but a rank lost what lies before.
+  bool wasted = false;
 
   // -- blocks
   // ------------------------------------------------------------------

@@ -85,6 +85,7 @@ enum class order_checks : std::uint8_t {
 };
 
 class network;
+class publisher;
 
 /// In which process the worker of a rank lives.
 struct worker_place {
@@ -155,6 +156,11 @@ struct options {
   /// Note what is stored and removed, for `runtime::take_events`. Whoever wants
   /// that has to take the events now and then: they are kept until then.
   bool cache_events = false;
+
+  /// Tells a directory which chunks the host pool has, so that prompts can be
+  /// sent where they are cached; see kvtide/directory.hpp. Independent of
+  /// `cache_events`.
+  std::shared_ptr<kvtide::publisher> publisher;
 
   rule_set rules = rule_set::safe;
 

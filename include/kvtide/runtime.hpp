@@ -20,6 +20,8 @@
 namespace kvtide {
 
 class rank;
+class worker;
+struct rank_home;
 struct runtime_access;
 struct wait_access;
 
@@ -275,6 +277,8 @@ public:
 
 private:
   friend class runtime;
+  friend class worker;
+  friend struct rank_home;
   friend struct runtime_access; // For tests.
   friend struct wait_access;    // For kvtide_rank_await.
   struct impl;

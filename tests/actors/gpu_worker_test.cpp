@@ -3,18 +3,13 @@
 #include "actors/alive.hpp"
 #include "actors/gpu_worker.hpp"
 #include "messages/plan_bytes.hpp"
-#include "tests/support/actor_fixture.hpp"
-#include "tests/support/breach_ear.hpp"
-#include "tests/support/listen.hpp"
+#include "tests/actors/worker_fixture.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <cstdint>
-#include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 using namespace std::chrono_literals;
@@ -25,220 +20,10 @@ using ::testing::IsEmpty;
 namespace kvtide {
 namespace {
 
-using ids = std::vector<job_id>;
+using test::begin;
+using test::stores;
 
-// -- neighbours ---------------------------------------------------------------
-
-struct fake_state {
-  static inline const char* name = "fake";
-};
-
-struct scheduler_log {
-  std::vector<msg::worker_ready> ready;
-  std::vector<msg::worker_left> left;
-  std::vector<msg::transfer_done> reports;
-  std::vector<msg::ticked> ticks;
-};
-
-scheduler_worker_port::behavior_type
-fake_scheduler(scheduler_worker_port::stateful_pointer<fake_state>,
-               scheduler_log* log) {
-  return test::listen<scheduler_worker_port>(
-    [=](const msg::worker_ready& x) { log->ready.push_back(x); },
-    [=](const msg::worker_left& x) { log->left.push_back(x); },
-    [=](const msg::transfers_done& x) {
-      log->reports.insert(log->reports.end(), x.reports.begin(),
-                          x.reports.end());
-    },
-    [=](const msg::ticked& x) { log->ticks.push_back(x); });
-}
-
-struct rank_log {
-  std::vector<kv_registered> registered;
-  std::size_t unregistered = 0;
-  std::vector<step_ready> ready;
-  std::vector<rank_failed> failures;
-  std::vector<rank_stats> stats;
-};
-
-rank_side_actor::behavior_type
-fake_rank_side(rank_side_actor::stateful_pointer<fake_state>, rank_log* log) {
-  return {
-    [=](const kv_registered& x) { log->registered.push_back(x); },
-    [=](const kv_unregistered&) { ++log->unregistered; },
-    [=](const step_ready& x) { log->ready.push_back(x); },
-    [=](const rank_failed& x) { log->failures.push_back(x); },
-    [=](const rank_stats& x) { log->stats.push_back(x); },
-  };
-}
-
-using device_request
-  = std::variant<msg::register_memory, msg::unregister_memory, msg::submit_jobs,
-                 msg::make_fence, msg::device_tick>;
-
-/// In the order of arrival.
-using device_log = std::vector<device_request>;
-
-device_actor::behavior_type
-fake_device(device_actor::stateful_pointer<fake_state>, device_log* log) {
-  return {
-    [=](const msg::register_memory& x) { log->emplace_back(x); },
-    [=](const msg::unregister_memory& x) { log->emplace_back(x); },
-    [=](const msg::submit_jobs& x) { log->emplace_back(x); },
-    [=](const msg::make_fence& x) { log->emplace_back(x); },
-    [=](const msg::device_tick& x) { log->emplace_back(x); },
-    [](const msg::device_woke&) {},
-  };
-}
-
-// -- short forms --------------------------------------------------------------
-
-std::vector<job> jobs_of(job_kind kind, const ids& numbers) {
-  std::vector<job> result;
-  for (const auto id : numbers) {
-    job added;
-    added.id = id;
-    added.kind = kind;
-    result.push_back(std::move(added));
-  }
-  return result;
-}
-
-msg::begin_step begin(step_id step, const ids& loads = {},
-                      const ids& flushed = {}, const ids& flush = {}) {
-  return {step, jobs_of(job_kind::load, loads),
-          jobs_of(job_kind::store, flushed), flush};
-}
-
-msg::stores stores(step_id step, const ids& numbers) {
-  return {step, jobs_of(job_kind::store, numbers)};
-}
-
-std::string list(const ids& numbers) {
-  std::string result;
-  for (const auto id : numbers) {
-    result += " ";
-    result += std::to_string(id);
-  }
-  return result;
-}
-
-std::string text_of(const device_request& what) {
-  struct visitor {
-    std::string operator()(const msg::register_memory&) {
-      return "register";
-    }
-    std::string operator()(const msg::unregister_memory&) {
-      return "unregister";
-    }
-    std::string operator()(const msg::submit_jobs& x) {
-      ids numbers;
-      for (const auto& y : x.jobs)
-        numbers.push_back(y.id);
-      auto result = "submit" + list(numbers);
-      if (!x.after.empty())
-        result += " after" + list(x.after);
-      if (!x.events.empty())
-        result += " events" + list(x.events);
-      return result;
-    }
-    std::string operator()(const msg::make_fence& x) {
-      return "fence" + list(x.jobs);
-    }
-    std::string operator()(const msg::device_tick& x) {
-      return "tick " + std::to_string(x.now);
-    }
-  };
-  return std::visit(visitor{}, what);
-}
-
-std::string text_of(const msg::transfer_done& x) {
-  static constexpr const char* names[] = {"done", "failed", "late", "drained"};
-  auto result = std::to_string(x.job) + " " + names[static_cast<int>(x.status)];
-  if (x.first_failed_row > 0)
-    result += " from " + std::to_string(x.first_failed_row);
-  return result;
-}
-
-class GpuWorker : public test::actor_fixture {
-protected:
-  GpuWorker() {
-    config.rank = 3;
-    config.incarnation = 7;
-    config.job_deadline = 1s;
-    config.idle_delay = 5ms;
-    config.model_fingerprint = "model";
-    memory.rank = 3;
-    memory.model_fingerprint = "model";
-    config.on_breach = ear.listener();
-  }
-
-  /// With memory registered.
-  void start() {
-    spawn();
-    tell(msg::register_kv{memory});
-    tell(msg::memory_registered{10, 4'096, {}, {}});
-    asked.clear();
-  }
-
-  void spawn() {
-    target = world.spawn(fake_device, &asked);
-    boss = world.spawn(fake_scheduler, &told);
-    uut = world.spawn(gpu_worker, config, target, boss,
-                      world.spawn(fake_rank_side, &rank));
-  }
-
-  template <class Message>
-  void tell(Message message) {
-    world.send(uut, std::move(message));
-    world.run();
-  }
-
-  /// A whole step without a flush.
-  void run_step(msg::begin_step plan, compute_events events = {}) {
-    const auto step = plan.step;
-    tell(std::move(plan));
-    tell(msg::end_step{step, std::move(events)});
-  }
-
-  /// What the device was asked since the last call.
-  std::vector<std::string> take_asked() {
-    std::vector<std::string> result;
-    for (const auto& x : std::exchange(asked, {}))
-      result.push_back(text_of(x));
-    return result;
-  }
-
-  /// What was reported since the last call.
-  std::vector<std::string> take_reports() {
-    std::vector<std::string> result;
-    for (const auto& x : std::exchange(told.reports, {}))
-      result.push_back(text_of(x));
-    return result;
-  }
-
-  /// Steps that became ready since the last call.
-  std::vector<step_id> take_ready() {
-    std::vector<step_id> result;
-    for (const auto& x : std::exchange(rank.ready, {}))
-      result.push_back(x.step);
-    return result;
-  }
-
-  gpu_worker_state& state() {
-    return test::state_of<gpu_worker_state>(uut);
-  }
-
-  test::breach_ear ear;
-  gpu_worker_config config;
-  kv_memory memory;
-  scheduler_log told;
-  rank_log rank;
-  device_log asked;
-  device_actor target;
-  scheduler_worker_port boss;
-  gpu_worker_actor uut;
-};
+class GpuWorker : public test::worker_fixture {};
 
 // -- registration -------------------------------------------------------------
 

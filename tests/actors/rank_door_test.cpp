@@ -8,7 +8,9 @@
 #include "tests/support/actor_fixture.hpp"
 #include "tests/support/listen.hpp"
 
+#include <caf/actor.hpp>
 #include <caf/actor_cast.hpp>
+#include <caf/sec.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -242,9 +244,11 @@ TEST_F(RankDoor, WatchesALinkOnceHoweverOftenItAsks) {
 
 TEST_F(RankDoor, LivesThroughWhatNobodyOrTheWrongOneSays) {
   world.send(
-    uut, msg::join{msg::protocol_version, encode_terms(terms_of(opts, 1, 5))});
-  world.send_as(links[0], caf::actor_cast<rank_link_port>(uut),
+    uut, msg::join{msg::protocol_version, encode_terms(terms_of(opts, 1, 9))});
+  world.send_as(links[1], caf::actor_cast<rank_link_port>(uut),
                 msg::join_refused{});
+  world.send(caf::actor_cast<caf::actor>(uut),
+             caf::make_error(caf::sec::unexpected_message));
   world.run();
   join(0, 1, 5);
   EXPECT_EQ(last(0), "rank 1, incarnation 1");

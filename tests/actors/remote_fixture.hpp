@@ -204,12 +204,14 @@ protected:
 
   /// The chunks of a request from `first` on, as the next life has found them
   /// in these slots.
-  static msg::chunks_kept kept(rank_id rank, incarnation_id life,
-                               const std::string& text, std::size_t first,
-                               std::vector<slot_id> in) {
+  [[nodiscard]] msg::chunks_kept kept(rank_id rank, incarnation_id life,
+                                      const std::string& text,
+                                      std::size_t first,
+                                      const std::vector<slot_id>& in) const {
     auto out = msg::chunks_kept{rank, life, {}};
     for (auto slot : in) {
-      const auto digest = core::wide_digest_of({hash_of(text, first++), 0, 0});
+      const auto digest
+        = core::wide_digest_of({hash_of(text, first++), 0, shape->model});
       out.chunks.push_back({slot, digest.low, digest.high});
     }
     return out;

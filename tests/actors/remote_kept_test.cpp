@@ -99,6 +99,7 @@ TEST_F(RemoteKept, NamesWhatCountsForItsOwnLifeOnly) {
   connect(1); // That process died before it was ready.
   ready(1, 3);
   EXPECT_EQ(found(), 0);
+  EXPECT_EQ(state().ranks[1].found.incarnation, 0u) << "nobody needs it";
   EXPECT_EQ(counters().free_slots, slots);
 }
 
@@ -126,6 +127,19 @@ TEST_F(RemoteKept, NamesOfAnEarlierOrReadyLifeAreLate) {
   ready(1, 3);
   EXPECT_EQ(found(), 4);
   EXPECT_EQ(counters().order_errors, 0u);
+}
+
+TEST_F(RemoteKept, ALifeThatIsReadyNamesNothingMoreEvenBeforeItsTurn) {
+  start_joined(2);
+  warm("abcd");
+  next_process();
+  begin<report_phase>(msg::get_stats{});
+  world.send_as(workers[1].handle, uut,
+                msg::worker_ready{1, 2, slots, {}, true});
+  world.send_as(workers[1].handle, uut, kept(1, 2, "abcd", 0, {0, 1}));
+  world.run();
+  EXPECT_EQ(counters().late_messages, 1u);
+  EXPECT_EQ(found(), 0);
 }
 
 TEST_F(RemoteKept, TheSameLifeKeepsItAllWhateverItNames) {

@@ -171,6 +171,18 @@ TEST_F(RemoteRanks, RegistersItsMemoryAgainOverTheSameConnection) {
   EXPECT_EQ(counters().late_messages, 0u);
 }
 
+// Whoever carries its messages may be the same on both connections.
+TEST_F(RemoteRanks, IsOnAnotherConnectionIfItIsReadyAgainAndNeverLeft) {
+  start_joined(2);
+  store_in_flight();
+  (void)heard(1);
+  ready(1);
+  EXPECT_THAT(notices(), ElementsAre("lost 1/1", "back 1/1 same"));
+  EXPECT_THAT(heard(1), ElementsAre("again silent  late 0"));
+  report(1, 0, job_status::drained);
+  EXPECT_EQ(counters().free_slots, slots);
+}
+
 // -- another life -------------------------------------------------------------
 
 TEST_F(RemoteRanks, ALaterLifeEndsTheCopiesOfTheOneBefore) {
@@ -251,8 +263,8 @@ TEST_F(RemoteRanks, NobodyHereKnowsWhenTheCopiesOfItsDeviceEnd) {
   say(1, msg::worker_ready{
            1, 1, slots, caf::actor_cast<caf::strong_actor_ptr>(device), true});
   store_in_flight();
-  world.kill(device);
   cut(1);
+  world.kill(device);
   EXPECT_EQ(counters().quarantined_slots, 2u);
 }
 

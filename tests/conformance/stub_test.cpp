@@ -39,12 +39,14 @@ const auto unreached = reasons{
   {{"gpu_worker", "tick"}, "the replay's time is the test scheduler's"},
   {{"gpu_worker", "device_ticked"}, "as tick"},
   {{"cache_manager", "explain_keys"}, "no vector asks why"},
+  {{"cache_manager", "get_pool_part"}, "no vector has a directory"},
   {{"gpu_worker", "pause"}, "no vector sleeps"},
   {{"gpu_worker", "report_again"}, "no vector loses a report"},
   {{"gpu_worker", "unregister_kv"}, "no vector takes the memory away"},
   {{"gpu_worker", "memory_unregistered"}, "as unregister_kv"},
   {{"gpu_worker", "get_rank_stats"}, "no vector asks for a rank's counters"},
   {{"gpu_worker", "device_breach"}, "no vector breaks the order"},
+  {{"gpu_worker", "attach"}, "no vector has a rank in another process"},
 };
 
 template <class Interface>

@@ -128,6 +128,8 @@ TEST(CallFaults, SaysWhatTheCallerFoundOut) {
   EXPECT_THAT(no_scheduler().text, HasSubstr("start another one"));
   EXPECT_EQ(no_worker().code, ec::rank_unavailable);
   EXPECT_THAT(no_worker().text, HasSubstr("call runtime::restart_rank"));
+  EXPECT_EQ(steps_alone().code, ec::rank_unavailable);
+  EXPECT_THAT(steps_alone().text, HasSubstr("steps go on without the cache"));
 }
 
 } // namespace

@@ -77,7 +77,7 @@ TEST(HostPoolKeep, KeepsWhatIsNamedUnderItsOwnKeyAndSlot) {
     EXPECT_EQ(uut.state().evictable, 1u);
     EXPECT_EQ(uut.prepare_load(named_keys({"d"})).slots, (slots{3}));
     uut.complete_load(named_keys({"d"}));
-    EXPECT_EQ(store(uut, named_keys({"e", "f", "g", "h"})), (slots{0, 1, 2, 3}))
+    EXPECT_EQ(store(uut, named_keys({"e", "f", "g", "h"})), (slots{3, 0, 1, 2}))
       << "all others are free, and what stayed can go";
   }
 }

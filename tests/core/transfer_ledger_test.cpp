@@ -66,5 +66,43 @@ TEST(TransferLedger, NeverIsNotReached) {
   EXPECT_THAT(uut.take_late(never), IsEmpty());
 }
 
+TEST(TransferLedger, NamesItsJobs) {
+  transfer_ledger uut{100};
+  EXPECT_THAT(uut.ids(), IsEmpty());
+  for (const auto id : {7, 2, 5})
+    uut.add(static_cast<job_id>(id), 0);
+  (void)uut.end(5);
+  EXPECT_THAT(uut.ids(), ElementsAre(2, 7));
+}
+
+TEST(TransferLedger, DoesNotNameWhatWasMadeLate) {
+  transfer_ledger uut{100};
+  uut.add(1, 0);
+  uut.add(2, 10);
+  uut.make_late(1);
+  uut.make_late(9);
+  EXPECT_EQ(uut.next_due(), 110);
+  uut.add(3, 20);
+  uut.make_late(3);
+  EXPECT_THAT(uut.take_late(1'000), ElementsAre(2));
+  EXPECT_EQ(uut.next_due(), never);
+  for (const auto id : {1, 2, 3})
+    EXPECT_EQ(uut.end(static_cast<job_id>(id)), ending::late);
+  EXPECT_EQ(uut.size(), 0u);
+}
+
+TEST(TransferLedger, MakesAllLate) {
+  transfer_ledger uut{100};
+  uut.add(1, 0);
+  uut.add(2, 0);
+  uut.make_all_late();
+  EXPECT_EQ(uut.next_due(), never);
+  EXPECT_EQ(uut.size(), 2u);
+  uut.add(3, 50);
+  EXPECT_EQ(uut.next_due(), 150);
+  EXPECT_EQ(uut.end(1), ending::late);
+  EXPECT_EQ(uut.end(3), ending::in_time);
+}
+
 } // namespace
 } // namespace kvtide::core

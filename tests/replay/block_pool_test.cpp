@@ -130,5 +130,20 @@ RC_GTEST_PROP(BlockPool, NeverHandsOutABlockInUse, ()) {
   }
 }
 
+TEST(BlockPool, ForgetsWhatItsBlocksHold) {
+  auto uut = block_pool{3};
+  const auto used = uut.allocate();
+  uut.publish(used, 7);
+  const auto freed = uut.allocate();
+  uut.publish(freed, 8);
+  uut.release(freed, block_pool::reuse::last);
+  uut.forget_contents();
+  EXPECT_EQ(uut.find(7), no_block);
+  EXPECT_EQ(uut.find(8), no_block);
+  EXPECT_EQ(uut.free_blocks(), 2u);
+  uut.publish(used, 9);
+  EXPECT_EQ(uut.find(9), used);
+}
+
 } // namespace
 } // namespace kvtide::replay

@@ -206,6 +206,58 @@ TEST(Options, RefuseToBeGivenTwice) {
   EXPECT_THAT(refused({"--packed", "--planes"}), HasSubstr("--packed"));
 }
 
+TEST(Options, PlaceRanksElsewhere) {
+  const auto opts = accepted(
+    {"--workers", "here,dials,127.0.0.1:7,dials", "--lane", "a", "--lane", "b",
+     "--lane", "c", "--listen", "127.0.0.1:0", "--detection-ms", "1000"});
+  EXPECT_EQ(opts.ranks, 4u);
+  EXPECT_EQ(opts.ranks_here(), 1u);
+  EXPECT_TRUE(opts.has_remote_ranks());
+  ASSERT_EQ(opts.workers.size(), 4u);
+  EXPECT_EQ(opts.workers[0].where, worker_place::kind::here);
+  EXPECT_EQ(opts.workers[1].where, worker_place::kind::dials_in);
+  EXPECT_EQ(opts.workers[2].where, worker_place::kind::dialed);
+  EXPECT_EQ(opts.workers[2].address, "127.0.0.1:7");
+  EXPECT_EQ(opts.lane_of(0), "");
+  EXPECT_EQ(opts.lane_of(1), "a");
+  EXPECT_EQ(opts.lane_of(3), "c");
+  EXPECT_EQ(opts.network.listen, "127.0.0.1:0");
+  EXPECT_LT(opts.lane_limit(), std::chrono::seconds{2});
+  const auto folder
+    = accepted({"--workers", "here,dials,dials", "--lane", "/tmp"});
+  EXPECT_EQ(folder.lane_of(0), "");
+  EXPECT_EQ(folder.lane_of(2), "/tmp/rank-2.sock");
+  EXPECT_EQ(accepted({"--workers", "here,dials", "--lane", "/tmp"}).lane_of(1),
+            "/tmp/rank-1.sock");
+  const auto all = accepted({"--workers", "here,here"});
+  EXPECT_EQ(all.ranks, 2u);
+  EXPECT_FALSE(all.has_remote_ranks());
+  EXPECT_FALSE(accepted({"--ranks", "3"}).has_remote_ranks());
+}
+
+TEST(Options, RefuseRanksElsewhereThatCannotBe) {
+  EXPECT_THAT(refused({"--workers", "here,there"}),
+              HasSubstr("there is none of here"));
+  EXPECT_THAT(refused({"--workers", "here,dials"}), HasSubstr("--lane"));
+  EXPECT_THAT(refused({"--workers", "here,dials,dials", "--lane", "a"}),
+              HasSubstr("--lane"));
+  EXPECT_THAT(refused({"--lane", "a"}), HasSubstr("--workers"));
+  EXPECT_THAT(refused({"--workers", "here,here", "--ranks", "3"}),
+              HasSubstr("--ranks says 3"));
+  EXPECT_THAT(
+    refused({"--workers", "here,dials", "--lane", "a", "--host-bytes", "0"}),
+    HasSubstr("--host-bytes 0"));
+}
+
+TEST(Options, RepeatATraceOnlyInRealTime) {
+  EXPECT_THAT(refused({"--pace-us", "5"}), HasSubstr("--clock real"));
+  EXPECT_THAT(refused({"--repeat-seconds", "5"}), HasSubstr("--clock real"));
+  EXPECT_EQ(
+    accepted({"--clock", "real", "--pace-us", "5", "--repeat-seconds", "2"})
+      .repeat_seconds,
+    2u);
+}
+
 TEST(Options, RefuseMoreMemoryThanTheMachineHas) {
   EXPECT_THAT(refused({"--host-bytes", "64TiB"}), HasSubstr("--host-bytes"));
   EXPECT_THAT(refused({"--ranks", "64", "--host-bytes", "2TiB"}),

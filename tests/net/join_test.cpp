@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// A rank in another actor system joins, serves, is lost and comes back, over
+/// real sockets on loopback.
+
+#include "tests/net/deployment.hpp"
+#include "tests/net/open_files.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace kvtide {
+namespace {
+
+class Join : public ::testing::Test, public test::deployment {};
+
+TEST_F(Join, ServesWithARankThatDialsIn) {
+  start_engine();
+  EXPECT_EQ(address_of(*engine_network).rfind("127.0.0.1:", 0), 0U);
+  start_worker();
+  EXPECT_EQ(address_of(*worker_network), "");
+  await_rank();
+  serve();
+  engine->get_stats();
+  const auto answer = hear<stats_answer>();
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->values.order_errors, 0U);
+  EXPECT_EQ(answer->values.stored_chunks, 2U);
+}
+
+TEST_F(Join, ServesWithARankThatIsDialed) {
+  engine_dials = true;
+  engine_side.listen.clear();
+  worker_side.listen = "127.0.0.1:0";
+  start_worker();
+  start_engine();
+  await_rank();
+  serve();
+}
+
+TEST_F(Join, ServesThroughIpv6) {
+  engine_side.listen = "[::1]:0";
+  start_engine();
+  start_worker();
+  await_rank();
+  serve();
+}
+
+TEST_F(Join, HearsOfALossAndOfTheNextLife) {
+  start_engine();
+  start_worker();
+  await_rank();
+  serve();
+  there.reset();
+  far.reset();
+  const auto lost = hear<rank_lost>();
+  ASSERT_TRUE(lost);
+  EXPECT_EQ(lost->rank, 1U);
+  run_step({}); // Goes on without it.
+  start_worker();
+  const auto back = hear<rank_back>();
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->rank, 1U);
+  EXPECT_FALSE(back->same_life);
+  EXPECT_GT(back->incarnation, lost->incarnation);
+  serve();
+}
+
+TEST_F(Join, FindsTheNextSchedulerWithoutANewStart) {
+  start_engine();
+  // The next one has to be found at the same place.
+  engine_side.listen = address_of(*engine_network);
+  start_worker();
+  await_rank();
+  serve();
+  here.reset();
+  engine.reset();
+  const auto notice = there->hear<rank_failed>();
+  ASSERT_TRUE(notice);
+  EXPECT_EQ(notice->reason.code, ec::rank_unavailable);
+  // Steps of the rank go on alone.
+  ASSERT_EQ(there->begin(step + 1).code, ec::none);
+  there->end(step + 1);
+  step = 0;
+  engine_ear = {};
+  start_engine();
+  await_rank();
+  step = 100;
+  serve();
+}
+
+TEST_F(Join, ClosesEveryDescriptorAndThread) {
+  // CAF opens some for good the first time.
+  start_engine();
+  start_worker();
+  await_rank();
+  const auto end = [&] {
+    here.reset();
+    there.reset();
+    far.reset();
+    engine.reset();
+    engine_ear = {};
+    engine_network = nullptr;
+    worker_network = nullptr;
+  };
+  end();
+  const auto files = test::open_files();
+  const auto threads = test::threads();
+  start_engine();
+  start_worker();
+  await_rank();
+  EXPECT_GT(test::open_files(), files);
+  EXPECT_GT(test::threads(), threads);
+  end();
+  EXPECT_EQ(test::open_files(), files);
+  EXPECT_EQ(test::threads(), threads);
+}
+
+} // namespace
+} // namespace kvtide
