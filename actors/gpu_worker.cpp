@@ -245,7 +245,7 @@ void gpu_worker_state::memory_registered(const msg::memory_registered& answer) {
   }
   memory = memory_state::registered;
   slots = answer.slots;
-  kept = answer.kept;
+  kept_chunks = answer.kept;
   // Before its process hears of it, and tells the engine.
   say_worker_ready();
   auto known = kv_registered{};
@@ -467,7 +467,7 @@ std::vector<job> gpu_worker_state::take_jobs(const std::vector<job>& jobs) {
       result.push_back(x);
   }
   if (!result.empty())
-    kept.clear(); // From here on slots change.
+    kept_chunks.clear(); // From here on slots change.
   return result;
 }
 

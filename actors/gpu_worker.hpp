@@ -332,7 +332,7 @@ struct gpu_worker_state {
   bool scheduler_gone = false;
   std::uint64_t slots = 0;
   /// What the pool had before this process and still has.
-  std::vector<msg::kept_chunk> kept;
+  std::vector<msg::kept_chunk> kept_chunks;
   /// From the registration, see `kv_memory::writer`.
   std::uint32_t writer = 0;
   std::uint32_t writers = 1;

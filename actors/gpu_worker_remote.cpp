@@ -109,10 +109,10 @@ void gpu_worker_state::say_kept() {
     return;
   constexpr std::size_t in_a_part = 1600; // Of 20 bytes each: 32 KiB.
   auto part = msg::chunks_kept{config.rank, config.incarnation, {}};
-  for (std::size_t i = 0; i < kept.size(); ++i) {
-    const auto& x = kept[i];
+  for (std::size_t i = 0; i < kept_chunks.size(); ++i) {
+    const auto& x = kept_chunks[i];
     part.chunks.push_back({x.slot, x.digest_low, x.digest_high});
-    if (part.chunks.size() < in_a_part && i + 1 < kept.size())
+    if (part.chunks.size() < in_a_part && i + 1 < kept_chunks.size())
       continue;
     self->send(scheduler, part);
     part.chunks.clear();

@@ -7,6 +7,7 @@
 #include "gpu/cuda/devices.hpp"
 #include "gpu/cuda_choices.hpp"
 #include "gpu/host_memory.hpp"
+#include "gpu/named_pool_file.hpp"
 #include "messages/all.hpp"
 
 #include <caf/actor_cast.hpp>
@@ -52,6 +53,10 @@ error check_memory(const options& opts, std::uint32_t here) {
 error check_device(const options& opts, std::uint32_t here) {
   if (auto fault = gpu::fault_of(opts.cuda); fault.code != ec::none)
     return fault;
+  if (!opts.pool_name.empty())
+    if (auto fault = gpu::fault_of_pool_name(opts.pool_name);
+        fault.code != ec::none)
+      return fault;
   if (opts.device != device_kind::cuda || opts.host_bytes == 0 || here == 0)
     return {};
   const auto there = gpu::count_devices();
@@ -59,12 +64,14 @@ error check_device(const options& opts, std::uint32_t here) {
 }
 
 /// Those of the actors, of CAF's clock and its printer, of the network if there
-/// is one, with real time one per device, and two more, as what they need of
-/// memory is not known exactly.
+/// is one, with real time one per device and two per pool with a name, and two
+/// more, as what they need of memory is not known exactly.
 error check_threads(const options& opts, std::uint32_t here) {
   if (opts.host_bytes == 0)
     return {};
-  const auto devices = opts.device == device_kind::host_virtual ? 0 : here;
+  const auto per_device = opts.pool_name.empty() ? 1U : 3U;
+  const auto devices
+    = opts.device == device_kind::host_virtual ? 0 : here * per_device;
   const auto network = opts.network == nullptr ? 0U : 2U;
   return check_thread_room(opts.actor_threads + 2 + devices + network + 2);
 }

@@ -31,13 +31,6 @@ bool is_name(const std::string& name) {
          });
 }
 
-error no_name(const std::string& name) {
-  return {ec::invalid_options,
-          "pool_name is \"" + name.substr(0, longest_name)
-            + "\"; it must have 1 to " + std::to_string(longest_name)
-            + " letters, digits, dots, hyphens or underscores"};
-}
-
 error refused(const std::string& path, const std::string& what, int code) {
   return {ec::unsupported, "the host pool " + path + " cannot be had: " + what
                              + " ended with \"" + std::strerror(code)
@@ -67,11 +60,20 @@ bool is_still_at(const std::string& path, const struct stat& opened) {
 
 } // namespace
 
+error fault_of_pool_name(const std::string& name) {
+  if (is_name(name))
+    return {};
+  return {ec::invalid_options,
+          "pool_name is \"" + name.substr(0, longest_name)
+            + "\"; it must have 1 to " + std::to_string(longest_name)
+            + " letters, digits, dots, hyphens or underscores"};
+}
+
 result<named_pool_file> named_pool_file::open(const std::string& name,
                                               rank_id rank,
                                               const std::string& folder) {
-  if (!is_name(name))
-    return no_name(name);
+  if (auto fault = fault_of_pool_name(name); fault.code != ec::none)
+    return fault;
   const auto path = folder + "/kvtide-" + name + "-rank" + std::to_string(rank);
   for (;;) {
     const auto file
@@ -101,8 +103,8 @@ result<named_pool_file> named_pool_file::open(const std::string& name,
 
 error named_pool_file::remove(const std::string& name, rank_id rank,
                               const std::string& folder) {
-  if (!is_name(name))
-    return no_name(name);
+  if (auto fault = fault_of_pool_name(name); fault.code != ec::none)
+    return fault;
   const auto path = folder + "/kvtide-" + name + "-rank" + std::to_string(rank);
   if (::access(path.c_str(), F_OK) != 0 && errno == ENOENT)
     return {};

@@ -17,14 +17,17 @@ namespace kvtide::gpu {
 /// Where named pools lie unless a test says otherwise.
 inline constexpr const char* named_pool_folder = "/dev/shm";
 
+/// Why `name` cannot be that of a pool, or no error: it needs 1 to 64 letters,
+/// digits, dots, hyphens or underscores.
+[[nodiscard]] error fault_of_pool_name(const std::string& name);
+
 /// Owns the descriptor, and through it the right to use the pool: no other
 /// process, and nobody else in this one, has it at the same time. The right
 /// ends with the process, however that ends.
 class named_pool_file {
 public:
   /// Opens or makes `<folder>/kvtide-<name>-rank<rank>`, for this user alone.
-  /// @returns `ec::invalid_options` if the name is none (1 to 64 letters,
-  ///          digits, dots, hyphens and underscores) or the file is not this
+  /// @returns `ec::invalid_options` if the name is none or the file is not this
   ///          user's alone, `ec::out_of_order` if somebody has the pool, or
   ///          `ec::unsupported` if the system refuses, each with a sentence
   [[nodiscard]] static result<named_pool_file>

@@ -136,7 +136,7 @@ struct memory_registered {
   /// See `kv_registered::notes`.
   std::vector<std::string> notes;
   /// What lies in the pool from an earlier process; only in the first answer.
-  std::vector<kept_chunk> kept;
+  std::vector<kept_chunk> kept = {};
 };
 
 /// Answers `unregister_memory`.

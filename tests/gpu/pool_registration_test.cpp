@@ -2,6 +2,7 @@
 
 #include "gpu/cuda/pool_registration.hpp"
 #include "tests/gpu/cuda_test.hpp"
+#include "tests/gpu/named_pool_home.hpp"
 
 #include <thread>
 
@@ -49,6 +50,23 @@ TEST_F(cuda_pool_registration, G5KnowsNoAddressOfWhatIsNotInOnePiece) {
   EXPECT_EQ(registered->device_address(first, 1), nullptr);
   EXPECT_EQ(registered->device_address(first + 4 * page, 1), nullptr);
   EXPECT_EQ(registered->device_address(first + 5 * page, 1), nullptr);
+}
+
+TEST_F(cuda_pool_registration, G5PinsAPoolThatOutlivesItsProcessLikeAnother) {
+  named_pool_home home;
+  home.config.registrar = registered;
+  home.config.memory.reserve = true;
+  home.config.memory.prefault = true;
+  for (const auto kept : {0u, 1u}) { // Made, then found.
+    ASSERT_EQ(home.open().text, "");
+    EXPECT_EQ(home.kept().size(), kept);
+    EXPECT_TRUE(home.pool->status().pinned);
+    const auto bytes = home.pool->status().memory.bytes;
+    EXPECT_NE(registered->device_address(home.base, bytes), nullptr);
+    home.store(3, 30);
+  }
+  home.close();
+  EXPECT_EQ(registered->device_address(home.base, 1), nullptr);
 }
 
 TEST_F(cuda_pool_registration, WhatWasRemovedIsUnknown) {

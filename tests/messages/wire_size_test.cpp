@@ -127,7 +127,7 @@ job long_job(std::size_t blocks, std::size_t blocks_per_chunk,
   return result;
 }
 
-TEST(HazardCNT02, AJobOf60000ScatteredBlocksTakesLessThan4MiB) {
+TEST(WireSize, CNT_02_AJobOf60000ScatteredBlocksTakesLessThan4MiB) {
   for (const std::size_t hash : {16, 32, 64})
     for (const std::size_t blocks : {1, 8}) {
       const auto step
