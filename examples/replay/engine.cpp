@@ -71,6 +71,11 @@ bool engine::has_rows() const {
                < std::chrono::seconds{opts_.repeat_seconds});
 }
 
+bool engine::is_full() const {
+  // Whoever repeats a trace wants work all the time, and not more and more.
+  return opts_.repeat_seconds > 0 && live_.size() >= opts_.max_running;
+}
+
 nanoseconds_t engine::next_arrival() const {
   const auto round = static_cast<nanoseconds_t>(next_row_ / rows_.size());
   return rows_[next_row_ % rows_.size()].arrival
@@ -112,7 +117,7 @@ void engine::hear() {
 }
 
 void engine::arrive() {
-  for (; has_rows() && next_arrival() <= now_; ++next_row_)
+  for (; has_rows() && !is_full() && next_arrival() <= now_; ++next_row_)
     add_row(next_row_);
   while (!revisits_.empty() && revisits_.begin()->first <= now_) {
     add(revisits_.begin()->second);
@@ -146,7 +151,7 @@ void engine::pass_time() {
     return;
   }
   auto next = std::numeric_limits<nanoseconds_t>::max();
-  if (has_rows())
+  if (has_rows() && !is_full())
     next = next_arrival();
   if (!revisits_.empty())
     next = std::min(next, revisits_.begin()->first);

@@ -77,6 +77,8 @@ private:
   [[nodiscard]] bool over() const;
   /// More rows are to come.
   [[nodiscard]] bool has_rows() const;
+  /// No row may arrive before a request has ended.
+  [[nodiscard]] bool is_full() const;
   [[nodiscard]] nanoseconds_t next_arrival() const;
   void turn();
   void hear();

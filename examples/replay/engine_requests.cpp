@@ -82,8 +82,9 @@ void engine::send_hashes(sequence& seq) {
 void engine::end(const sequence_ptr& seq, finish_reason reason) {
   // What some rank does not have must not be stored.
   const auto call
-    = finish_call{seq->id, lanes_->whole() ? reason : finish_reason::abort,
-                  seq->known, seq->computed};
+    = lanes_->whole()
+      ? finish_call{seq->id, reason, seq->known, seq->computed}
+      : finish_call{seq->id, finish_reason::abort, seq->known, 0};
   const auto answer = link_.finish(call);
   finished_.push_back(call);
   batcher_.remove(seq, answer.held);

@@ -30,7 +30,8 @@ void add_model(CLI::App& app, replay_options& opts) {
              "With the real clock: microseconds that a step takes at least");
   add_number(app, "--repeat-seconds", opts.repeat_seconds, 0u, 1'000'000u,
              "With the real clock: start the trace again until so many seconds "
-             "have passed; 0 means once");
+             "have passed, with at most --max-running requests at a time; 0 "
+             "means once");
   add_switch(app, "--async", "--sync", opts.async,
              "Plan a step while the one before computes (default)",
              "Plan a step when the one before is over");

@@ -331,7 +331,7 @@ class Run:
                    ",".join(places), "--lane", self.folder, *listen,
                    *self.shared, *MODEL, "--rows", str(self.args.rows),
                    "--repeat-seconds", str(self.plan.seconds), "--pace-us",
-                   str(self.args.pace_us), "--max-running", "32", "--seed",
+                   str(self.args.pace_us), "--max-running", "6", "--seed",
                    str(self.plan.seed), "--json", self.report,
                    "--no-progress", "--join-timeout", str(READY_SECONDS))
         self.replay = Process("replay", command, self.log)
@@ -573,7 +573,7 @@ def main():
                         help="seconds")
     parser.add_argument("--calm", type=float, default=3.0,
                         help="seconds behind the last fault")
-    parser.add_argument("--rows", type=int, default=60,
+    parser.add_argument("--rows", type=int, default=24,
                         help="of the trace, again and again")
     parser.add_argument("--pace-us", type=int, default=2_000,
                         help="microseconds that a step takes at least")
