@@ -111,7 +111,10 @@ void shadow::cut_off(rank_id rank) {
 
 void shadow::ready(rank_id rank, step_id step, bool at_once) {
   auto& view = ranks_[rank];
-  for (auto id : flushes_[step]) {
+  const auto flush = flushes_.find(step);
+  if (flush == flushes_.end())
+    return; // A rank that lost its connection begins without a plan.
+  for (auto id : flush->second) {
     const auto* fact_ = find(id);
     if (fact_ == nullptr || fact_->kind == job_kind::load
         || view.told.count(id) == 0)

@@ -184,7 +184,8 @@ void world::start_rank(rank_id r) {
   worker_options.remote = what_.remote;
   const auto decider = caf::actor_cast<scheduler_worker_port>(rank.up);
   rank.worker = actors_.launch(gpu_worker, worker_options, rank.device,
-                               what_.remote ? scheduler_worker_port{} : decider, rank.side);
+                               what_.remote ? scheduler_worker_port{} : decider,
+                               rank.side);
   enroll(rank.worker, r, rank_role::worker);
   watch(rank.worker, "the worker of rank " + std::to_string(r), r);
   if (what_.remote)
@@ -312,31 +313,36 @@ world::play_rank_side(rank_side_actor::stateful_pointer<player_state>, world* w,
   };
 }
 
-caf::behavior world::play_down_link(caf::event_based_actor* self, rank_id r) {
+caf::behavior world::play_down_link(caf::event_based_actor*, rank_id r) {
+  // For the worker it is the other link that speaks.
+  const auto forward = [this, r](const auto& x) {
+    caf::send_as(ranks_[r].up, caf::actor_cast<caf::actor>(ranks_[r].worker),
+                 x);
+  };
   return {
-    [this, self, r](const msg::begin_step& x) {
+    [this, r, forward](const msg::begin_step& x) {
       if (ranks_[r].cut)
         return;
       memory_->planned(r, x);
       keep_plan(r, describe(x, texts_));
-      self->send(caf::actor_cast<caf::actor>(ranks_[r].worker), x);
+      forward(x);
     },
-    [this, self, r](const msg::pause& x) {
+    [this, r, forward](const msg::pause& x) {
       if (ranks_[r].cut)
         return;
       memory_->paused(r, x.step);
-      self->send(caf::actor_cast<caf::actor>(ranks_[r].worker), x);
+      forward(x);
     },
-    [this, self, r](const msg::report_again& x) {
+    [this, r, forward](const msg::report_again& x) {
       if (!ranks_[r].cut)
-        self->send(caf::actor_cast<caf::actor>(ranks_[r].worker), x);
+        forward(x);
     },
-    [this, self, r](const msg::stores& x) {
+    [this, r, forward](const msg::stores& x) {
       if (ranks_[r].cut)
         return;
       memory_->planned(r, x);
       keep_plan(r, describe(x, texts_));
-      self->send(caf::actor_cast<caf::actor>(ranks_[r].worker), x);
+      forward(x);
     },
   };
 }
