@@ -23,6 +23,8 @@ namespace kvtide::explore {
 struct scheduler_input {
   caf::actor_clock::time_point when;
   caf::message content;
+  /// Whose worker says it; none if it is the engine.
+  std::optional<rank_life> from;
   /// Whose worker joins with it.
   std::optional<rank_life> joins;
   /// Whose worker has died.

@@ -75,7 +75,10 @@ void world::record_input(caf::scheduled_actor& actor) {
     explained_.clear();
   }
   auto added = scheduler_input{
-    actors_.now(), next->copy_content_to_message(), {}, {}, {}};
+    actors_.now(), next->copy_content_to_message(), {}, {}, {}, {}};
+  if (next->sender)
+    if (const auto* part = member(next->sender->id()))
+      added.from = part->life;
   if (next->content().match_elements<msg::worker_ready>()) {
     const auto& ready = next->content().get_as<msg::worker_ready>(0);
     added.joins
