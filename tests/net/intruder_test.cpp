@@ -222,9 +222,11 @@ TEST_F(Intruder, IsNotHeardBeforeItIntroducedItself) {
 
 TEST_F(Intruder, MayNotClaimToBeSomebodyElseInHalfASentence) {
   ASSERT_NO_FATAL_FAILURE(start_all());
-  const auto one = intruder{address()};
-  ASSERT_TRUE(one.send(test::frame(1, 3) + "abc"));
-  EXPECT_TRUE(one.closed(test::patience));
+  {
+    const auto one = intruder{address()};
+    ASSERT_TRUE(one.send(test::frame(1, 3) + "abc"));
+    EXPECT_TRUE(one.closed(test::patience));
+  }
   expect_no_effect();
 }
 
