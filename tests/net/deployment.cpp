@@ -21,13 +21,14 @@ constexpr token_count block_tokens = 4;
 
 // -- one rank -----------------------------------------------------------------
 
-played_side::played_side(rank& side)
-  : side_(&side), gpu_(blocks * block_bytes) {
+played_side::played_side(rank& side, rank_id id)
+  : side_(&side), id_(id), gpu_(blocks * block_bytes) {
   // nop
 }
 
 void played_side::register_memory() {
   auto kv = kv_memory{};
+  kv.rank = id_;
   kv.tensors.push_back({});
   kv.tensors.back().base = gpu_.data();
   kv.tensors.back().bytes = gpu_.size();
@@ -80,7 +81,7 @@ void deployment::start_engine() {
   auto started = runtime::start(opts);
   ASSERT_TRUE(started) << started.failure().text;
   engine.emplace(std::move(started).value());
-  here.emplace(engine->local_rank(0));
+  here.emplace(engine->local_rank(0), 0);
   here->register_memory();
 }
 
@@ -97,7 +98,7 @@ void deployment::start_worker() {
   auto started = worker::start(opts);
   ASSERT_TRUE(started) << started.failure().text;
   far.emplace(std::move(started).value());
-  there.emplace(far->local_rank(1));
+  there.emplace(far->local_rank(1), 1);
   there->register_memory();
 }
 

@@ -19,7 +19,7 @@ namespace kvtide::test {
 /// Memory of a rank, and what the rank's thread does with it.
 class played_side {
 public:
-  explicit played_side(rank& side);
+  played_side(rank& side, rank_id id);
 
   /// Registers memory, and waits until that is done.
   void register_memory();
@@ -40,6 +40,7 @@ public:
 
 private:
   rank* side_;
+  rank_id id_;
   std::vector<std::byte> gpu_;
   ear<rank_event> ear_;
 };

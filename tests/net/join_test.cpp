@@ -21,12 +21,12 @@ namespace {
 class Join : public ::testing::Test, public test::deployment {};
 
 TEST_F(Join, ServesWithARankThatDialsIn) {
-  start_engine();
+  ASSERT_NO_FATAL_FAILURE(start_engine());
   EXPECT_EQ(address_of(*engine_network).rfind("127.0.0.1:", 0), 0U);
-  start_worker();
+  ASSERT_NO_FATAL_FAILURE(start_worker());
   EXPECT_EQ(address_of(*worker_network), "");
-  await_rank();
-  serve();
+  ASSERT_NO_FATAL_FAILURE(await_rank());
+  ASSERT_NO_FATAL_FAILURE(serve());
   engine->get_stats();
   const auto answer = hear<stats_answer>();
   ASSERT_TRUE(answer);
@@ -38,10 +38,10 @@ TEST_F(Join, ServesWithARankThatIsDialed) {
   engine_dials = true;
   engine_side.listen.clear();
   worker_side.listen = "127.0.0.1:0";
-  start_worker();
-  start_engine();
-  await_rank();
-  serve();
+  ASSERT_NO_FATAL_FAILURE(start_worker());
+  ASSERT_NO_FATAL_FAILURE(start_engine());
+  ASSERT_NO_FATAL_FAILURE(await_rank());
+  ASSERT_NO_FATAL_FAILURE(serve());
 }
 
 TEST_F(Join, ServesThroughIpv6) {
@@ -49,39 +49,39 @@ TEST_F(Join, ServesThroughIpv6) {
   if (addresses.peek() == std::ifstream::traits_type::eof())
     GTEST_SKIP() << "this machine has no IPv6";
   engine_side.listen = "[::1]:0";
-  start_engine();
-  start_worker();
-  await_rank();
-  serve();
+  ASSERT_NO_FATAL_FAILURE(start_engine());
+  ASSERT_NO_FATAL_FAILURE(start_worker());
+  ASSERT_NO_FATAL_FAILURE(await_rank());
+  ASSERT_NO_FATAL_FAILURE(serve());
 }
 
 TEST_F(Join, HearsOfALossAndOfTheNextLife) {
-  start_engine();
-  start_worker();
-  await_rank();
-  serve();
+  ASSERT_NO_FATAL_FAILURE(start_engine());
+  ASSERT_NO_FATAL_FAILURE(start_worker());
+  ASSERT_NO_FATAL_FAILURE(await_rank());
+  ASSERT_NO_FATAL_FAILURE(serve());
   there.reset();
   far.reset();
   const auto lost = hear<rank_lost>();
   ASSERT_TRUE(lost);
   EXPECT_EQ(lost->rank, 1U);
   run_step({}); // Goes on without it.
-  start_worker();
+  ASSERT_NO_FATAL_FAILURE(start_worker());
   const auto back = hear<rank_back>();
   ASSERT_TRUE(back);
   EXPECT_EQ(back->rank, 1U);
   EXPECT_FALSE(back->same_life);
   EXPECT_GT(back->incarnation, lost->incarnation);
-  serve();
+  ASSERT_NO_FATAL_FAILURE(serve());
 }
 
 TEST_F(Join, FindsTheNextSchedulerWithoutANewStart) {
-  start_engine();
+  ASSERT_NO_FATAL_FAILURE(start_engine());
   // The next one has to be found at the same place.
   engine_side.listen = address_of(*engine_network);
-  start_worker();
-  await_rank();
-  serve();
+  ASSERT_NO_FATAL_FAILURE(start_worker());
+  ASSERT_NO_FATAL_FAILURE(await_rank());
+  ASSERT_NO_FATAL_FAILURE(serve());
   here.reset();
   engine.reset();
   const auto notice = there->hear<rank_failed>();
@@ -92,17 +92,17 @@ TEST_F(Join, FindsTheNextSchedulerWithoutANewStart) {
   there->end(step + 1);
   step = 0;
   engine_ear = {};
-  start_engine();
-  await_rank();
+  ASSERT_NO_FATAL_FAILURE(start_engine());
+  ASSERT_NO_FATAL_FAILURE(await_rank());
   step = 100;
-  serve();
+  ASSERT_NO_FATAL_FAILURE(serve());
 }
 
 TEST_F(Join, ClosesEveryDescriptorAndThread) {
   // CAF opens some for good the first time.
-  start_engine();
-  start_worker();
-  await_rank();
+  ASSERT_NO_FATAL_FAILURE(start_engine());
+  ASSERT_NO_FATAL_FAILURE(start_worker());
+  ASSERT_NO_FATAL_FAILURE(await_rank());
   const auto end = [&] {
     here.reset();
     there.reset();
@@ -115,9 +115,9 @@ TEST_F(Join, ClosesEveryDescriptorAndThread) {
   end();
   const auto files = test::open_files();
   const auto threads = test::threads();
-  start_engine();
-  start_worker();
-  await_rank();
+  ASSERT_NO_FATAL_FAILURE(start_engine());
+  ASSERT_NO_FATAL_FAILURE(start_worker());
+  ASSERT_NO_FATAL_FAILURE(await_rank());
   EXPECT_GT(test::open_files(), files);
   EXPECT_GT(test::threads(), threads);
   end();

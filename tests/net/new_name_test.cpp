@@ -44,8 +44,8 @@ TEST(NewName, IsThatOfEveryActor) {
   auto uut = named_system{};
   auto& system = *uut.system;
   EXPECT_EQ(system.config_serv()->node(), system.node());
-  const auto broker = system.middleman().named_broker<caf::io::basp_broker>(
-    caf::atom("BASP"));
+  const auto broker
+    = system.middleman().named_broker<caf::io::basp_broker>(caf::atom("BASP"));
   EXPECT_EQ(broker.node(), system.node());
 }
 

@@ -42,10 +42,10 @@ link_of_the_future(rank_link_port::pointer self,
 class Protocol : public ::testing::Test, public test::deployment {};
 
 TEST_F(Protocol, RefusesAVersionFromTheFuture) {
-  start_engine();
-  start_worker();
-  await_rank();
-  serve();
+  ASSERT_NO_FATAL_FAILURE(start_engine());
+  ASSERT_NO_FATAL_FAILURE(start_worker());
+  ASSERT_NO_FATAL_FAILURE(await_rank());
+  ASSERT_NO_FATAL_FAILURE(serve());
   auto ear = test::log_ear{};
   auto config = caf::actor_system_config{};
   register_messages(config);
@@ -64,7 +64,7 @@ TEST_F(Protocol, RefusesAVersionFromTheFuture) {
             std::string::npos)
     << why;
   EXPECT_EQ(ear.count("refused"), 1U) << ear.text();
-  serve();
+  ASSERT_NO_FATAL_FAILURE(serve());
   net->close();
   caf::anon_send_exit(link, caf::exit_reason::user_shutdown);
 }

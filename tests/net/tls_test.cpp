@@ -51,28 +51,28 @@ protected:
 };
 
 TEST_F(Tls, ServesThoseWithACertificate) {
-  start_engine();
-  start_worker();
-  await_rank();
-  serve();
+  ASSERT_NO_FATAL_FAILURE(start_engine());
+  ASSERT_NO_FATAL_FAILURE(start_worker());
+  ASSERT_NO_FATAL_FAILURE(await_rank());
+  ASSERT_NO_FATAL_FAILURE(serve());
 }
 
 TEST_F(Tls, ServesARankThatIsDialed) {
   engine_dials = true;
   engine_side.listen.clear();
   worker_side.listen = "127.0.0.1:0";
-  start_worker();
-  start_engine();
-  await_rank();
-  serve();
+  ASSERT_NO_FATAL_FAILURE(start_worker());
+  ASSERT_NO_FATAL_FAILURE(start_engine());
+  ASSERT_NO_FATAL_FAILURE(await_rank());
+  ASSERT_NO_FATAL_FAILURE(serve());
 }
 
 TEST_F(Tls, RefusesACertificateOfSomebodyElse) {
-  start_engine();
+  ASSERT_NO_FATAL_FAILURE(start_engine());
   others.give(worker_side, "worker");
   // It trusts the engine, but the engine does not trust it.
   worker_side.trusted = ours.trusted();
-  start_stranger();
+  ASSERT_NO_FATAL_FAILURE(start_stranger());
   EXPECT_NE(ear.await("turned 127.0.0.1:"), "");
   EXPECT_NE(ear.await("certificate verify failed"), "") << ear.text();
   EXPECT_NE(ear.await("cannot reach the scheduler"), "") << ear.text();
@@ -80,21 +80,21 @@ TEST_F(Tls, RefusesACertificateOfSomebodyElse) {
 }
 
 TEST_F(Tls, DoesNotJoinAnEngineThatItDoesNotTrust) {
-  start_engine();
+  ASSERT_NO_FATAL_FAILURE(start_engine());
   worker_side.trusted = others.trusted();
-  start_stranger();
+  ASSERT_NO_FATAL_FAILURE(start_stranger());
   const auto line = ear.await("cannot reach the scheduler");
   EXPECT_NE(line.find("certificate verify failed"), std::string::npos) << line;
   EXPECT_EQ(ear.count("rank 1 is let in"), 0U);
 }
 
 TEST_F(Tls, RefusesAPeerWithoutTls) {
-  start_engine();
+  ASSERT_NO_FATAL_FAILURE(start_engine());
   worker_side.certificate.clear();
   worker_side.private_key.clear();
   worker_side.trusted.clear();
-  start_stranger();
-  EXPECT_NE(ear.await("the TLS handshake failed: "), "") << ear.text();
+  ASSERT_NO_FATAL_FAILURE(start_stranger());
+  EXPECT_NE(ear.await("turned 127.0.0.1:"), "") << ear.text();
   EXPECT_NE(ear.await("cannot reach the scheduler"), "") << ear.text();
   EXPECT_EQ(ear.count("rank 1 is let in"), 0U);
 }
@@ -103,15 +103,15 @@ TEST_F(Tls, IsNotServedWithoutIt) {
   const auto with = worker_side;
   engine_side = {};
   engine_side.listen = "127.0.0.1:0";
-  start_engine();
+  ASSERT_NO_FATAL_FAILURE(start_engine());
   worker_side = with;
-  start_stranger();
+  ASSERT_NO_FATAL_FAILURE(start_stranger());
   EXPECT_NE(ear.await("it did not speak the protocol"), "") << ear.text();
   EXPECT_NE(ear.await("cannot reach the scheduler"), "") << ear.text();
 }
 
 TEST_F(Tls, RefusesWhoShowsNoneOrAnExpiredOne) {
-  start_engine();
+  ASSERT_NO_FATAL_FAILURE(start_engine());
   auto who = network_options{};
   EXPECT_FALSE(test::try_tls(address(), who).let_in);
   EXPECT_NE(ear.await("peer did not return a certificate"), "") << ear.text();
@@ -123,7 +123,7 @@ TEST_F(Tls, RefusesWhoShowsNoneOrAnExpiredOne) {
 }
 
 TEST_F(Tls, SpeaksVersions12And13WithoutRenegotiation) {
-  start_engine();
+  ASSERT_NO_FATAL_FAILURE(start_engine());
   auto who = network_options{};
   ours.give(who, "somebody");
   EXPECT_EQ(test::try_tls(address(), who).version, "TLSv1.3");
@@ -136,19 +136,19 @@ TEST_F(Tls, SpeaksVersions12And13WithoutRenegotiation) {
 
 // CAF would end the process.
 TEST_F(Tls, GoesOnWhenItsFilesAreSpoiled) {
-  start_engine();
-  start_worker();
-  await_rank();
+  ASSERT_NO_FATAL_FAILURE(start_engine());
+  ASSERT_NO_FATAL_FAILURE(start_worker());
+  ASSERT_NO_FATAL_FAILURE(await_rank());
   const auto whole = engine_side.certificate;
   auto second = network_options{};
   ours.give(second, "second");
   std::rename(whole.c_str(), folder.path("away").c_str());
   EXPECT_FALSE(test::try_tls(address(), second).let_in);
   EXPECT_NE(ear.await("own files"), "") << ear.text();
-  serve();
+  ASSERT_NO_FATAL_FAILURE(serve());
   std::rename(folder.path("away").c_str(), whole.c_str());
   EXPECT_TRUE(test::try_tls(address(), second).let_in);
-  serve();
+  ASSERT_NO_FATAL_FAILURE(serve());
 }
 
 // -- tools/make-certificates --------------------------------------------------
@@ -178,10 +178,10 @@ TEST_F(MakeCertificates, MakesThemOfOneAuthority) {
   ASSERT_EQ(run_script(folder.path("made") + " engine worker"), 0);
   name_files(engine_side, "engine");
   name_files(worker_side, "worker");
-  start_engine();
-  start_worker();
-  await_rank();
-  serve();
+  ASSERT_NO_FATAL_FAILURE(start_engine());
+  ASSERT_NO_FATAL_FAILURE(start_worker());
+  ASSERT_NO_FATAL_FAILURE(await_rank());
+  ASSERT_NO_FATAL_FAILURE(serve());
   EXPECT_EQ(ear.count("chmod"), 0U) << ear.text();
   // More of them, and none twice.
   EXPECT_EQ(run_script(folder.path("made") + " another"), 0);
@@ -196,10 +196,10 @@ TEST_F(MakeCertificates, MakesThoseThatStandForThemselves) {
             0);
   name_files(engine_side, "engine");
   name_files(worker_side, "worker");
-  start_engine();
-  start_worker();
-  await_rank();
-  serve();
+  ASSERT_NO_FATAL_FAILURE(start_engine());
+  ASSERT_NO_FATAL_FAILURE(start_worker());
+  ASSERT_NO_FATAL_FAILURE(await_rank());
+  ASSERT_NO_FATAL_FAILURE(serve());
   // One that is pinned elsewhere.
   ASSERT_EQ(run_script("--pinned " + folder.path("elsewhere") + " worker"), 0);
   auto other = network_options{};
