@@ -6,8 +6,11 @@
 
 #include "messages/directory.hpp"
 
+#include <caf/actor_cast.hpp>
+#include <caf/actor_control_block.hpp>
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
+#include <caf/send.hpp>
 
 #include <memory>
 #include <optional>
