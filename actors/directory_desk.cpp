@@ -29,10 +29,11 @@ std::string other_version(std::uint32_t theirs) {
 // -- message handlers ---------------------------------------------------------
 
 void directory_desk_state::enroll(const msg::enroll& x) {
+  const auto is_new = find(self->current_sender()->address()) == speakers.end();
   auto refused = seat(x);
-  if (refused.empty())
+  if (refused.empty() && is_new)
     log().info("directory: replica \"{}\" takes part", printable(x.replica));
-  else
+  else if (!refused.empty())
     log().warn("directory: a replica was refused: {}", printable(refused));
   self->send(sender(), msg::enrolled{x.incarnation, std::move(refused)});
 }
@@ -178,6 +179,7 @@ directory_user_port directory_desk_state::sender() const {
 directory_actor::behavior_type
 directory_desk(directory_actor::stateful_pointer<directory_desk_state> self,
                core::replica_directory::config config) {
+  using state = directory_desk_state;
   auto& st = self->state;
   st.self = self;
   st.replicas = core::replica_directory{config};
@@ -186,10 +188,10 @@ directory_desk(directory_actor::stateful_pointer<directory_desk_state> self,
   self->set_down_handler(
     [&st](const caf::down_msg& down) { st.on_down(down.source); });
   return {
-    [&st](const msg::enroll& x) { st.enroll(x); },
-    [&st](const msg::withdraw& x) { st.withdraw(x); },
-    [&st](const msg::publish& x) { st.publish(x); },
-    [&st](const msg::ask_replicas& x) { st.ask(x); },
+    [&st](const msg::enroll& x) { st.heard(x, &state::enroll); },
+    [&st](const msg::withdraw& x) { st.heard(x, &state::withdraw); },
+    [&st](const msg::publish& x) { st.heard(x, &state::publish); },
+    [&st](const msg::ask_replicas& x) { st.heard(x, &state::ask); },
   };
 }
 

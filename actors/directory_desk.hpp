@@ -39,6 +39,14 @@ struct directory_desk_state {
 
   // -- helpers ----------------------------------------------------------------
 
+  /// Handles a message if there is somebody to answer: peers can send without.
+  template <class Message>
+  void heard(const Message& x,
+             void (directory_desk_state::*handle)(const Message&)) {
+    if (self->current_sender())
+      (this->*handle)(x);
+  }
+
   /// Gives the sender a seat.
   /// @returns why not
   std::string seat(const msg::enroll& x);

@@ -38,11 +38,14 @@ struct settings {
   std::string policy = "directory";
   /// Prefix ids that `prefix` looks at.
   std::size_t depth = 2;
+  /// The last replica joins with this prompt; zero: it is there from the start.
+  std::size_t late_rows = 0;
   replica_shape shape;
 };
 
 constexpr const char* policies[]
-  = {"one_pool", "round_robin", "prefix", "directory", "directory_load"};
+  = {"one_pool",  "round_robin",    "prefix",
+     "directory", "directory_load", "directory_worth"};
 
 template <class T>
 T get(result<T> answer) {
@@ -56,35 +59,26 @@ T get(result<T> answer) {
 /// Replicas, and whoever sends prompts to them.
 class deployment {
 public:
-  explicit deployment(const settings& set) : set_(set) {
-    auto shape = set.shape;
+  explicit deployment(const settings& set) : set_(set), shape_(set.shape) {
     auto count = set.replicas;
     if (set.policy == "one_pool") {
-      shape.pool_tokens *= count;
-      shape.device_tokens *= count;
-      shape.step_tokens *= count;
-      shape.max_running *= count;
+      shape_.pool_tokens *= count;
+      shape_.device_tokens *= count;
+      shape_.step_tokens *= count;
+      shape_.max_running *= count;
       count = 1;
     }
-    asks_ = set.policy == "directory" || set.policy == "directory_load";
-    if (asks_)
+    asks_ = set.policy.rfind("directory", 0) == 0;
+    if (asks_) {
       directory_.emplace(get(directory::start({})));
-    for (std::uint32_t i = 0; i < count; ++i) {
-      auto teller = std::shared_ptr<publisher>{};
-      if (asks_)
-        teller
-          = get(make_publisher({{&*directory_, {}, {}}, std::to_string(i)}));
-      replicas_.push_back(std::make_unique<replica>(shape, std::move(teller)));
+      auto opts = router_options{};
+      opts.place.here = &*directory_;
+      opts.shared = shape_.runtime_options();
+      opts.timeout = std::chrono::seconds{10};
+      router_.emplace(get(router::start(opts)));
     }
-    if (!asks_)
-      return;
-    auto opts = router_options{};
-    opts.place.here = &*directory_;
-    opts.shared = shape.runtime_options();
-    opts.timeout = std::chrono::seconds{10};
-    router_.emplace(get(router::start(opts)));
-    while (router_->ask({}).all.size() < count)
-      ; // Until all have enrolled.
+    while (replicas_.size() < count - (set.late_rows > 0 && count > 1))
+      add_replica();
   }
 
   /// Before prompts that arrive together are sent: what replicas did until now
@@ -102,6 +96,8 @@ public:
   }
 
   void send(prompt what, const replay::trace_row& row) {
+    if (set_.late_rows > 0 && ++sent_ == set_.late_rows)
+      add_replica();
     const auto to = choose(what, row);
     replicas_[to]->take(std::move(what));
   }
@@ -129,6 +125,21 @@ public:
   }
 
 private:
+  void add_replica() {
+    auto teller = std::shared_ptr<publisher>{};
+    if (asks_)
+      teller = get(make_publisher(
+        {{&*directory_, {}, {}}, std::to_string(replicas_.size())}));
+    replicas_.push_back(std::make_unique<replica>(shape_, std::move(teller)));
+    // One that comes late is not given everything at once.
+    sent_tokens_.push_back(
+      sent_tokens_.empty()
+        ? 0
+        : *std::min_element(sent_tokens_.begin(), sent_tokens_.end()));
+    while (asks_ && router_->ask({}).all.size() < replicas_.size())
+      ; // Until it takes part.
+  }
+
   std::size_t choose(prompt& what, const replay::trace_row& row) {
     if (replicas_.size() == 1)
       return 0;
@@ -161,13 +172,29 @@ private:
         }
       }
     }
+    // A prefix that everybody has must not draw everybody to one place.
+    if (set_.policy == "directory_worth" && answer.tokens * 8 < what.tokens) {
+      auto least = std::numeric_limits<token_count>::max();
+      for (const auto& one : answer.all)
+        if (const auto sent = sent_tokens_[std::stoul(one.replica)];
+            sent < least) {
+          least = sent;
+          best = one.replica;
+        }
+    }
     for (const auto& one : answer.all)
       if (one.replica == best)
         what.promised = one.tokens;
-    return std::stoul(best);
+    const auto to = std::stoul(best);
+    sent_tokens_[to] += what.tokens - what.promised;
+    return to;
   }
 
   const settings& set_;
+  replica_shape shape_;
+  std::size_t sent_ = 0;
+  /// By replica: what it was given to compute.
+  std::vector<token_count> sent_tokens_;
   bool asks_ = false;
   std::optional<directory> directory_;
   std::vector<std::unique_ptr<replica>> replicas_;
@@ -279,6 +306,8 @@ int main(int argc, char** argv) {
       std::vector<std::string>{std::begin(policies), std::end(policies)}));
   app.add_option("--depth", set.depth,
                  "Leading prefix ids that policy prefix looks at");
+  app.add_option("--late-rows", set.late_rows,
+                 "Prompt with which the last replica joins; 0 means the first");
   app.add_option("--pool-tokens", set.shape.pool_tokens,
                  "Tokens in the host pool of each replica");
   CLI11_PARSE(app, argc, argv);

@@ -358,6 +358,15 @@ TEST_F(DirectoryDesk, AnotherVersionIsRefusedWithASentence) {
   EXPECT_EQ(known().replicas(), 0u);
 }
 
+TEST_F(DirectoryDesk, NobodyHasNoEffect) {
+  world.send(desk, msg::enroll{msg::protocol_version, "a", 1});
+  world.send(desk, msg::publish{1, 1, true, false, {}, {}});
+  world.send(desk, msg::withdraw{1});
+  world.send(desk, msg::ask_replicas{});
+  world.run();
+  EXPECT_EQ(known().replicas(), 0u);
+}
+
 TEST_F(DirectoryDesk, WhatCannotBeReadHasNoEffect) {
   const auto a = start("a");
   a->line.keeps = true;

@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <spawn.h>
 #include <string>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -71,14 +72,15 @@ private:
 };
 
 // Run by `child` alone.
-TEST(DirectoryNetwork, DISABLED_ReplicaOfAnotherProcess) {
+TEST(DirectoryChild, DISABLED_ReplicaOfAnotherProcess) {
   const auto* address = std::getenv(address_variable);
   if (address == nullptr)
     GTEST_SKIP() << "a part of another test";
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
   auto here = test::small_replica{publisher_to(address, "child")};
   here.serve(42);
-  while (getppid() != 1)
-    usleep(100'000); // Until it is killed, or its parent was.
+  for (;;)
+    pause(); // Until it is killed, or its parent was.
 }
 
 class DirectoryNetwork : public ::testing::Test {
