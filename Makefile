@@ -71,7 +71,7 @@ distributed: dependencies ## Kill, stop and cut off ranks (DISTRIBUTED_ARGS=...)
 	cmake --preset release
 	cmake --build --preset release --target kvtide-replay kvtide-worker -j $(JOBS)
 	tests/distributed/distributed.py build/release/bin/kvtide-replay \
-	  build/release/bin/kvtide-worker $(SAMPLE) $(DISTRIBUTED_ARGS)
+	  build/release/bin/kvtide-worker $(DISTRIBUTED_ARGS)
 
 load: dependencies ## 5,000 clients of a real server, of which a third go away
 	cmake --preset release

@@ -148,6 +148,8 @@ Answer local_lane::await(const char* what) {
       heard_.pop_front();
       if (auto* answer = std::get_if<Answer>(&event))
         return std::move(*answer);
+      if (const auto* ready = std::get_if<step_ready>(&event))
+        open_ = ready->step; // Its engine went away before it heard of this.
       if (const auto* failed = std::get_if<rank_failed>(&event);
           failed != nullptr && is_reason_to_end(*failed))
         throw replay_failure{std::string{what} + ": " + failed->reason.text};

@@ -65,6 +65,7 @@ void lane_host::run() {
   } catch (const stopped&) {
     // nop
   }
+  engine_.reset(); // It is told by that.
 }
 
 void lane_host::accept_engine() {

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kills, stops and cuts off kvtide-worker processes while kvtide-replay runs.
 
-    distributed.py REPLAY WORKER TRACE [--runs 1] [--seed 1] [--faults kill,stop]
+    distributed.py REPLAY WORKER [--runs 1] [--seed 1] [--faults kill,stop]
 
 Each run starts a replay with one rank of its own and three in other processes,
 on loopback or in network namespaces, and at seeded moments
@@ -47,7 +47,9 @@ STOP_SECONDS = 10
 KINDS = ("kill", "stop", "nap", "cut", "loss", "restart")
 LINK_KINDS = ("cut", "loss")
 LAYOUTS = (((1,), (2,), (3,)), ((1, 2, 3),), ((1,), (2, 3)))
-MODEL = ("--device-blocks", "2000", "--host-bytes", "8MiB", "--clock", "real",
+ROWS = 64
+# Too small for all conversations: their prefixes come back from the host.
+MODEL = ("--device-blocks", "500", "--host-bytes", "8MiB", "--clock", "real",
          "--layers", "2", "--tokens-per-block", "16")
 
 
@@ -210,6 +212,21 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def write_trace(path, seed):
+    """Short conversations that share prefixes, 512 tokens at a time."""
+    rng = random.Random(seed)
+    with open(path, "w", encoding="utf-8") as file:
+        for row in range(ROWS):
+            talk, shared = rng.randrange(12), rng.randint(1, 3)
+            own = rng.randint(0, 1)
+            ids = [1000 * talk + n for n in range(shared)]
+            ids += [100_000 + 10 * row + n for n in range(own)]
+            file.write(json.dumps({
+                "timestamp": 50 * row,
+                "input_length": 512 * len(ids) - rng.randint(0, 400),
+                "output_length": rng.randint(2, 40), "hash_ids": ids}) + "\n")
+
+
 # -- what happens -------------------------------------------------------------
 
 
@@ -327,10 +344,11 @@ class Run:
         if "dials" in places:
             host = "0.0.0.0" if self.plan.spread else "127.0.0.1"
             listen = ("--listen", f"{host}:{self.listen}")
-        command = (self.args.replay, "--trace", self.args.trace, "--workers",
+        trace = os.path.join(self.folder, "trace.jsonl")
+        write_trace(trace, self.plan.seed)
+        command = (self.args.replay, "--trace", trace, "--workers",
                    ",".join(places), "--lane", self.folder, *listen,
-                   *self.shared, *MODEL, "--rows", str(self.args.rows),
-                   "--repeat-seconds", str(self.plan.seconds), "--pace-us",
+                   *self.shared, *MODEL, "--repeat-seconds", str(self.plan.seconds), "--pace-us",
                    str(self.args.pace_us), "--max-running", "6", "--seed",
                    str(self.plan.seed), "--json", self.report,
                    "--no-progress", "--join-timeout", str(READY_SECONDS))
@@ -556,7 +574,6 @@ def main():
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("replay", help="kvtide-replay")
     parser.add_argument("worker", help="kvtide-worker")
-    parser.add_argument("trace", help="the trace that is replayed")
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1, help="of the first run")
     parser.add_argument("--faults", default="kill,stop,nap,cut,loss,restart",
@@ -573,8 +590,6 @@ def main():
                         help="seconds")
     parser.add_argument("--calm", type=float, default=3.0,
                         help="seconds behind the last fault")
-    parser.add_argument("--rows", type=int, default=24,
-                        help="of the trace, again and again")
     parser.add_argument("--pace-us", type=int, default=2_000,
                         help="microseconds that a step takes at least")
     parser.add_argument("--keep", action="store_true",

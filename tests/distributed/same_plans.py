@@ -3,7 +3,7 @@
 """Replays in simulated time with four ranks in one process, then with three of
 them in other processes, and demands the same plan for every step, bit for bit.
 
-    same_plans.py REPLAY WORKER TRACE [--rows 60]
+    same_plans.py REPLAY WORKER
 """
 
 import argparse
@@ -15,9 +15,9 @@ import tempfile
 
 sys.dont_write_bytecode = True
 
-from distributed import Failure, Process, free_port
+from distributed import Failure, Process, free_port, write_trace
 
-SHARED = ("--device-blocks", "2500", "--host-bytes", "4MiB")
+SHARED = ("--device-blocks", "500", "--host-bytes", "4MiB")
 WAIT_SECONDS = 60
 VARIANTS = (
     # Ranks per process, who dials, and more options.
@@ -33,7 +33,7 @@ def replay(args, folder, log, name, workers, more):
     report = os.path.join(folder, f"{name}.json")
     process = Process(
         "replay",
-        (args.replay, "--trace", args.trace, "--rows", str(args.rows), *SHARED,
+        (args.replay, "--trace", os.path.join(folder, "trace.jsonl"), *SHARED,
          *more, *workers, "--plan-log", plans, "--json", report,
          "--no-progress"), log)
     try:
@@ -86,13 +86,12 @@ def main():
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("replay", help="kvtide-replay")
     parser.add_argument("worker", help="kvtide-worker")
-    parser.add_argument("trace", help="the trace that is replayed")
-    parser.add_argument("--rows", type=int, default=60)
     parser.add_argument("--seconds", type=float, default=100,
                         help="limit of each replay")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="kvt-") as folder, \
             open(os.path.join(folder, "log"), "w", encoding="utf-8") as log:
+        write_trace(os.path.join(folder, "trace.jsonl"), 1)
         try:
             for layout, dial, more in VARIANTS:
                 here, expected = replay(args, folder, log, "here",

@@ -150,6 +150,7 @@ TEST_F(LaneHost, KeepsTheMemoryForTheNextConnection) {
   // It leaves in the middle of a step.
   uut->begin_step(2, plan(2).bytes);
   static_cast<void>(uut->await_ready(2));
+  uut.reset();
   uut = dial(opts);
   // Steps that it missed are ended before the one that it asks for.
   static_cast<void>(plan(3));
