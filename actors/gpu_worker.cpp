@@ -154,7 +154,7 @@ void gpu_worker_state::unregister_kv() {
                       "answer first"});
   if (checks)
     checks->leaving();
-  if (!is_alone())
+  if (!config.remote || introduced)
     self->send(scheduler, msg::worker_left{config.rank, config.incarnation});
   // Content that is computed but not stored yet would be lost, and its jobs
   // with it: nobody has to begin another step.
@@ -789,6 +789,7 @@ gpu_worker(gpu_worker_actor::stateful_pointer<gpu_worker_state> self,
         st.report_again(x), st.over();
     },
     [&st](const msg::attach& x) { st.attach(x), st.over(); },
+    [&st](const msg::seat& x) { st.seat(x), st.over(); },
     [&st](const msg::register_kv& x) { st.register_kv(x), st.over(); },
     [&st](const msg::unregister_kv&) { st.unregister_kv(), st.over(); },
     [&st](const msg::await_step& x) { st.await_step(x), st.over(); },

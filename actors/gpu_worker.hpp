@@ -116,6 +116,8 @@ struct gpu_worker_state {
 
   void attach(const msg::attach& x);
 
+  void seat(const msg::seat& x);
+
   void register_kv(const msg::register_kv& req);
 
   void unregister_kv();
@@ -140,6 +142,11 @@ struct gpu_worker_state {
 
   /// False for a message of a connection that is over: it is counted.
   [[nodiscard]] bool is_from_scheduler();
+
+  /// By the one that this worker has said `worker_ready` to.
+  [[nodiscard]] bool is_said_by_scheduler() const;
+
+  void note_late();
 
   void on_down(const caf::down_msg& down);
 
@@ -385,6 +392,10 @@ struct gpu_worker_state {
 
   // Only if `config.remote`:
   /// `worker_ready` was said on this connection.
+  bool introduced = false;
+  /// How often it was said.
+  std::uint32_t calls = 0;
+  /// The scheduler has answered that it plans for this rank.
   bool takes_part = false;
   /// Of the scheduler that was there last.
   std::optional<std::uint64_t> epoch;

@@ -46,19 +46,36 @@ void gpu_worker_state::attach(const msg::attach& x) {
   say_worker_ready();
 }
 
-bool gpu_worker_state::is_from_scheduler() {
-  if (!config.remote)
-    return true;
+void gpu_worker_state::seat(const msg::seat& x) {
+  if (x.call != calls || !is_said_by_scheduler())
+    return note_late();
+  takes_part = x.refusal.empty();
+  if (takes_part)
+    return;
+  log().error("rank {}: the scheduler does not take this rank: {}", config.rank,
+              x.refusal);
+  tell_rank({ec::rank_unavailable, x.refusal});
+}
+
+bool gpu_worker_state::is_said_by_scheduler() const {
   const auto& sender = self->current_sender();
-  if (takes_part && sender
+  return introduced && sender
       && sender.get()
-           == caf::actor_cast<caf::strong_actor_ptr>(scheduler).get())
+           == caf::actor_cast<caf::strong_actor_ptr>(scheduler).get();
+}
+
+bool gpu_worker_state::is_from_scheduler() {
+  if (!config.remote || (takes_part && is_said_by_scheduler()))
     return true;
+  note_late();
+  return false;
+}
+
+void gpu_worker_state::note_late() {
   if (late_messages++ == 0)
     log().info("rank {}: a message came from a connection that is over; "
                "further ones are only counted",
                config.rank);
-  return false;
 }
 
 void gpu_worker_state::scheduler_lost() {
@@ -72,7 +89,7 @@ void gpu_worker_state::scheduler_lost() {
 void gpu_worker_state::leave_scheduler() {
   self->demonitor(scheduler.address());
   scheduler = nullptr;
-  takes_part = false;
+  introduced = takes_part = false;
   ledger.make_all_late();
   // Their outcomes are noted: the engine may carry plans that name them.
   fail(std::exchange(deferred, {}));
@@ -94,7 +111,9 @@ void gpu_worker_state::say_worker_ready() {
   if (config.remote) {
     if (!scheduler || memory != memory_state::registered || copies_of_before)
       return;
-    takes_part = true;
+    introduced = true;
+    takes_part = false; // Until the scheduler says so.
+    ready.call = ++calls;
     ready.remote = true; // A device cannot be watched from there.
   } else {
     ready.device = caf::actor_cast<caf::strong_actor_ptr>(device);

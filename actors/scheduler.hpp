@@ -287,6 +287,11 @@ struct scheduler_state {
   void on(const msg::chunks_kept& x);
   /// @returns whether the sender is heard from now on
   bool take_speaker(const msg::worker_ready& x, const gpu_worker_actor& worker);
+  /// Tells a worker of another process that plans come from here on, or why
+  /// they never will.
+  void answer_worker(const rank_joined& to, std::string refusal);
+  /// Does not take a worker that is ready (AGG-04).
+  void refuse(const rank_joined& who, std::string why);
   /// What is of an earlier life or connection is counted, to be ignored.
   [[nodiscard]] bool comes_late(rank_id rank, incarnation_id incarnation);
   [[nodiscard]] bool is_cut_off(rank_id rank) const;

@@ -23,6 +23,7 @@ void scheduler_state::start(rank_joined& x) {
     // had never left, its connection is another one.
     ranks[rank].registered = true;
     slots_gained = true; // Requests were refused meanwhile.
+    answer_worker(x, {});
     return open_pool_if_complete();
   }
   if (rank < ranks.size() && ranks[rank].alive
@@ -36,13 +37,11 @@ void scheduler_state::start(rank_joined& x) {
     return push_front(std::move(ended));
   }
   if (rank >= ranks.size() || ranks[rank].alive)
-    return wrong_call(
-      "a worker joined as a rank that does not exist or is taken",
-      "rank " + std::to_string(rank));
+    return refuse(x,
+                  "a worker joined as a rank that does not exist or is taken");
   auto& seat = ranks[rank];
   if (x.ready.slots < pool_slots)
-    return wrong_call("a worker came back with fewer slots than the pool has",
-                      "rank " + std::to_string(rank));
+    return refuse(x, "a worker came back with fewer slots than the pool has");
   const auto is_back = seat.joined;
   const auto same_life = x.ready.remote && seat.incarnation == life;
   seat.worker = x.worker;
@@ -53,6 +52,7 @@ void scheduler_state::start(rank_joined& x) {
   seat.remote = x.ready.remote;
   seat.taken = last_step;
   self->monitor(seat.worker);
+  answer_worker(x, {});
   if (x.ready.device && !seat.remote) {
     seat.device = x.ready.device->address();
     self->monitor(x.ready.device);

@@ -54,6 +54,8 @@ bool scheduler_state::take_speaker(const msg::worker_ready& x,
   auto& seat = ranks[x.rank];
   if (!worker || x.incarnation < seat.newest) {
     counters.late_messages += 1;
+    if (worker)
+      answer_worker({x, worker, {}}, "a later life of this rank is there");
     return false;
   }
   seat.newest = x.incarnation;
@@ -120,6 +122,17 @@ void scheduler_state::on(const msg::chunks_kept& x) {
 }
 
 // -- helpers ------------------------------------------------------------------
+
+void scheduler_state::answer_worker(const rank_joined& to,
+                                    std::string refusal) {
+  if (to.ready.remote)
+    self->send(to.worker, msg::seat{to.ready.call, std::move(refusal)});
+}
+
+void scheduler_state::refuse(const rank_joined& who, std::string why) {
+  wrong_call(why, "rank " + std::to_string(who.ready.rank));
+  answer_worker(who, std::move(why));
+}
 
 bool scheduler_state::comes_late(rank_id rank, incarnation_id incarnation) {
   const auto late = rank < ranks.size()

@@ -115,7 +115,8 @@ struct touch_keys {
   std::vector<chunk_key> keys;
 };
 
-/// From the publisher: which chunks lie in these slots? Answered by `pool_part`.
+/// From the publisher: which chunks lie in these slots? Answered by
+/// `pool_part`.
 struct get_pool_part {
   slot_id first = 0;
   std::uint32_t count = 0;

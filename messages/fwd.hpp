@@ -113,6 +113,7 @@ struct joined;
 struct attach;
 struct steps_taken;
 struct chunks_kept;
+struct seat;
 struct host_rank;
 
 // replicas and their directory
@@ -150,6 +151,7 @@ CAF_BEGIN_TYPE_ID_BLOCK(kvtide_wire, caf::first_custom_type_id)
   CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::pause))
   CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::steps_taken))
   CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::chunks_kept))
+  CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::seat))
   CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::enroll))
   CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::enrolled))
   CAF_ADD_TYPE_ID(kvtide_wire, (kvtide::msg::withdraw))

@@ -82,6 +82,21 @@ typename Inspector::result_type inspect(Inspector& f, pause& x) {
   return f(caf::meta::type_name("pause"), x.step);
 }
 
+/// Answers `worker_ready` of a worker in another process. Only from here on it
+/// listens to plans: what was sent before may be of a connection whose end the
+/// scheduler had not noticed.
+struct seat {
+  /// `worker_ready::call`
+  std::uint32_t call = 0;
+  /// Why no plan will come, a sentence; empty if the rank takes part.
+  std::string refusal;
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, seat& x) {
+  return f(caf::meta::type_name("seat"), x.call, x.refusal);
+}
+
 /// Simulated time moves to `now`. Answered by `ticked`.
 struct tick {
   nanoseconds_t now = 0;
@@ -199,7 +214,7 @@ using gpu_worker_actor = caf::typed_actor<
   // From the scheduler.
   caf::reacts_to<msg::begin_step>, caf::reacts_to<msg::stores>,
   caf::reacts_to<msg::tick>, caf::reacts_to<msg::pause>,
-  caf::reacts_to<msg::report_again>,
+  caf::reacts_to<msg::report_again>, caf::reacts_to<msg::seat>,
   // From the link of its process.
   caf::reacts_to<msg::attach>,
   // From the rank side.

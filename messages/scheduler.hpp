@@ -138,12 +138,14 @@ struct worker_ready {
   /// connection, and its copies go on. They are over when it says so after it
   /// came back, or when a later life of the rank is ready.
   bool remote = false;
+  /// Counts what a remote sender says like this. Answered by `seat`.
+  std::uint32_t call = 0;
 };
 
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, worker_ready& x) {
   return f(caf::meta::type_name("worker_ready"), x.rank, x.incarnation, x.slots,
-           x.device, x.remote);
+           x.device, x.remote, x.call);
 }
 
 /// Chunks that were in the sender's host pool when it started: it outlived an

@@ -36,10 +36,15 @@ struct scheduler_log {
 };
 
 inline scheduler_worker_port::behavior_type
-fake_scheduler(scheduler_worker_port::stateful_pointer<fake_state>,
+fake_scheduler(scheduler_worker_port::stateful_pointer<fake_state> self,
                scheduler_log* log) {
   return listen<scheduler_worker_port>(
-    [=](const msg::worker_ready& x) { log->ready.push_back(x); },
+    [=](const msg::worker_ready& x) {
+      log->ready.push_back(x);
+      if (x.remote)
+        self->send(caf::actor_cast<gpu_worker_actor>(self->current_sender()),
+                   msg::seat{x.call, {}});
+    },
     [=](const msg::worker_left& x) { log->left.push_back(x); },
     [=](const msg::transfers_done& x) {
       log->reports.insert(log->reports.end(), x.reports.begin(),

@@ -47,6 +47,7 @@ const auto unreached = reasons{
   {{"gpu_worker", "get_rank_stats"}, "no vector asks for a rank's counters"},
   {{"gpu_worker", "device_breach"}, "no vector breaks the order"},
   {{"gpu_worker", "attach"}, "no vector has a rank in another process"},
+  {{"gpu_worker", "seat"}, "as attach"},
 };
 
 template <class Interface>

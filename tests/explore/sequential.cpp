@@ -37,6 +37,7 @@ caf::behavior stand_in(caf::event_based_actor*, lines* plans,
     [=](const msg::begin_step& x) { plans->push_back(describe(x, *texts)); },
     [=](const msg::stores& x) { plans->push_back(describe(x, *texts)); },
     [](const msg::report_again&) {},
+    [](const msg::seat&) {},
     [](const msg::pause&) {},
   };
 }

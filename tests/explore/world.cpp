@@ -333,6 +333,10 @@ caf::behavior world::play_down_link(caf::event_based_actor*, rank_id r) {
       memory_->paused(r, x.step);
       forward(x);
     },
+    [this, r, forward](const msg::seat& x) {
+      if (!ranks_[r].cut)
+        forward(x);
+    },
     [this, r, forward](const msg::report_again& x) {
       if (!ranks_[r].cut)
         forward(x);
