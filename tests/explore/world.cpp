@@ -334,8 +334,10 @@ caf::behavior world::play_down_link(caf::event_based_actor*, rank_id r) {
       forward(x);
     },
     [this, r, forward](const msg::seat& x) {
-      if (!ranks_[r].cut)
-        forward(x);
+      if (ranks_[r].cut)
+        return;
+      memory_->cut_off(r); // What came before it is not listened to.
+      forward(x);
     },
     [this, r, forward](const msg::report_again& x) {
       if (!ranks_[r].cut)

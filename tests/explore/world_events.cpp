@@ -80,9 +80,7 @@ void world::record_input(caf::scheduled_actor& actor) {
     if (const auto* part = member(next->sender->id()))
       added.from = part->life;
   if (next->content().match_elements<msg::worker_ready>()) {
-    const auto& ready = next->content().get_as<msg::worker_ready>(0);
-    added.joins
-      = {ready.rank, ready.incarnation, ranks_[ready.rank].connection};
+    added.joins = added.from;
   } else if (next->content().match_elements<caf::down_msg>()) {
     // The scheduler knows a worker by the link that leads to it.
     const auto* dead
