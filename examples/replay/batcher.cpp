@@ -220,6 +220,7 @@ void batcher::load_failed(const sequence_ptr& seq,
                           const std::vector<block_id>& late) {
   --loading_;
   seq->loading = false;
+  seq->wasted = false;
   seq->load_refused = true;
   seq->waiting = true;
   seq->computed = 0;

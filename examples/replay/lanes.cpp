@@ -121,10 +121,11 @@ void lanes::compute(const kv_work& work) {
   if (work.empty())
     return;
   checks_open_ = checks_open_ || !work.checks.empty();
-  // Other processes first, so that all work at the same time.
+  // Other processes first, so that all work at the same time. Who catches up
+  // has nothing to be compared.
   for (const auto here : {false, true})
     for_each([&work, here](seat& at) {
-      if (at.path.empty() == here)
+      if (at.path.empty() == here && at.where == standing::here)
         at.way->compute(work);
     });
 }

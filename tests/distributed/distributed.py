@@ -402,7 +402,7 @@ class Run:
                               f"{self.replay.status(1)} "
                               f"{self.replay.lines[-3:]}")
             (self.begin if begins else self.end)(fault)
-        status = self.replay.status(self.plan.seconds + 60)
+        status = self.replay.status(self.plan.seconds + 120)
         if status != 0:
             raise Failure(f"the replay's status is {status}: "
                           f"{self.replay.lines[-4:]}{self.leftovers()}")
