@@ -243,8 +243,10 @@ class ChunksKept : public test::actor_fixture {
 protected:
   void start(std::size_t chunks) {
     boss = world.spawn(fake_scheduler, &heard);
+    // One in another process comes by `attach`.
+    const auto here = config.remote ? scheduler_worker_port{} : boss;
     uut = world.spawn(gpu_worker, config, world.spawn(test::mute<device_actor>),
-                      boss, world.spawn(test::mute<rank_side_actor>));
+                      here, world.spawn(test::mute<rank_side_actor>));
     auto answer = msg::memory_registered{8'000, 64, {}, {}};
     for (slot_id slot = 0; slot < chunks; ++slot)
       answer.kept.push_back({slot, slot + 1, slot + 2});
