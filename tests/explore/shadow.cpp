@@ -109,7 +109,14 @@ void shadow::cut_off(rank_id rank) {
                       std::inserter(view.cut_off, view.cut_off.end()));
 }
 
-void shadow::ready(rank_id rank, step_id step, bool at_once) {
+void shadow::gave_up(rank_id rank, job_id id) {
+  auto& view = ranks_[rank];
+  if (view.submitted.count(id) == 0)
+    view.cut_off.insert(id);
+}
+
+void shadow::ready(rank_id rank, step_id step, bool at_once,
+                   const std::function<bool(job_id)>& excused) {
   auto& view = ranks_[rank];
   const auto flush = flushes_.find(step);
   if (flush == flushes_.end())
@@ -119,7 +126,8 @@ void shadow::ready(rank_id rank, step_id step, bool at_once) {
     if (fact_ == nullptr || fact_->kind == job_kind::load
         || view.told.count(id) == 0)
       continue;
-    if (view.submitted.count(id) == 0 && view.cut_off.count(id) == 0)
+    if (view.submitted.count(id) == 0 && view.cut_off.count(id) == 0
+        && !excused(id))
       report("S4", "step " + std::to_string(step) + " may compute on "
                      + name(rank) + ", but " + name(id)
                      + " of its flush set was not handed to the device");

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -64,8 +65,13 @@ public:
   /// had not been told.
   void cut_off(rank_id rank);
 
+  /// The rank says that a job is over which may never have been handed over.
+  void gave_up(rank_id rank, job_id id);
+
   /// @param at_once without a fence in the stream
-  void ready(rank_id rank, step_id step, bool at_once);
+  /// @param excused tells of jobs that the rank ended without handing them over
+  void ready(rank_id rank, step_id step, bool at_once,
+             const std::function<bool(job_id)>& excused);
 
   /// Compute of the step is enqueued.
   void enqueued(rank_id rank, step_id step, std::vector<compute_row> rows);

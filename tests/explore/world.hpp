@@ -196,6 +196,7 @@ private:
   void start_compute(rank_id rank);
   void end_compute(rank_id rank);
   [[nodiscard]] bool computes_on_device(rank_id rank) const;
+  [[nodiscard]] bool ended_alone(rank_id rank, step_id step, job_id job) const;
   void move_device(const choice& what);
   void check_machine();
 

@@ -112,7 +112,9 @@ void world::pass_time(std::chrono::nanoseconds span) {
 
 void world::ready(rank_id r, const step_ready& x) {
   const auto events = x.wait_for.kind == fence::kind_t::event;
-  memory_->ready(r, x.step, !events);
+  memory_->ready(r, x.step, !events, [this, r, &x](job_id id) {
+    return ended_alone(r, x.step, id);
+  });
   if (ranks_[r].expected.count(x.step) == 0)
     return findings_.report("S5", "step " + std::to_string(x.step)
                                     + " became ready twice, or unasked, on "
@@ -124,6 +126,15 @@ void world::ready(rank_id r, const step_ready& x) {
   enqueue_compute(r, x.step, events ? x.wait_for.handle : 0);
   caf::anon_send(ranks_[r].worker,
                  msg::end_step{x.step, {cuda ? cuda->record() : x.step + 1}});
+}
+
+/// A rank that begins a step before it has the plan fails what that brings.
+bool world::ended_alone(rank_id r, step_id step, job_id job) const {
+  if (!what_.remote)
+    return false;
+  const auto& its = test::state_of<gpu_worker_state>(ranks_[r].worker);
+  return (its.begun_alone && its.begun == step)
+      || its.outcomes.find(job) != nullptr;
 }
 
 void world::enqueue_compute(rank_id r, step_id step, std::uint64_t fence) {

@@ -33,6 +33,8 @@ void world::hear_report(rank_id r, const msg::transfer_done& x,
                         msg::transfers_done& passed) {
   if (x.status == job_status::done && x.incarnation == ranks_[r].incarnation)
     memory_->reported(r, x.job);
+  if (what_.remote && x.status != job_status::done)
+    memory_->gave_up(r, x.job);
   const auto number = reports_++;
   if (!bad_report_ || bad_report_->number != number)
     return passed.reports.push_back(x);
