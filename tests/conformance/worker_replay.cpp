@@ -32,6 +32,8 @@ scheduler_worker_port::behavior_type driver_scheduler(
                           x.reports.end());
     },
     [](const msg::ticked&) {},
+    [](const msg::steps_taken&) {},
+    [](const msg::chunks_kept&) {},
   };
 }
 
