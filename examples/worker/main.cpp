@@ -41,7 +41,7 @@ std::mutex lines_guard;
 
 void say(std::ostream& out, const std::string& text) {
   const auto lock = std::lock_guard{lines_guard};
-  out << text << std::endl;
+  out << text + "\n" << std::flush; // One piece: others log as well.
 }
 
 void complain(const std::string& text) {
