@@ -439,6 +439,10 @@ void gpu_worker_state::take(const msg::stores& plan) {
   if (checks)
     checks->planned(plan.jobs, lap_of_arrived(), clock());
   auto jobs = take_jobs(plan.jobs);
+  // The rank went on without plans: a later step may have written what these
+  // were to read, and its flush came too late (S5).
+  if (begun && plan.step < *begun)
+    return fail(jobs);
   if (!held.empty()) {
     auto& kept = held.back().stores;
     std::move(jobs.begin(), jobs.end(), std::back_inserter(kept));

@@ -70,6 +70,8 @@ struct scheduler_state {
     /// Null if it is known to be down, or ends with the worker.
     caf::actor_addr device;
     incarnation_id incarnation = 0;
+    /// How often a worker was taken for it.
+    std::uint64_t joins = 0;
     std::uint64_t slots = 0;
     bool joined = false;
     /// Until the loss takes its turn in the queue.

@@ -39,7 +39,9 @@ struct rank_joined {
 /// A worker died.
 struct rank_gone {
   rank_id rank = 0;
-  incarnation_id incarnation = 0;
+  /// `rank_seat::joins` of the one that died: another one may have taken its
+  /// place before this takes its turn.
+  std::uint64_t join = 0;
 };
 
 /// The device of a worker that died is gone too: of these jobs no copy runs any

@@ -32,7 +32,7 @@ void scheduler_state::start(rank_joined& x) {
     // A later life or connection ends the one before, even if that is still to
     // be heard of.
     auto ended = std::vector<scheduler_item>{};
-    ended.push_back(rank_gone{rank, ranks[rank].incarnation});
+    ended.push_back(rank_gone{rank, ranks[rank].joins});
     ended.push_back(std::move(x));
     return push_front(std::move(ended));
   }
@@ -45,6 +45,7 @@ void scheduler_state::start(rank_joined& x) {
   const auto is_back = seat.joined;
   const auto same_life = x.ready.remote && seat.incarnation == life;
   seat.worker = x.worker;
+  seat.joins += 1;
   seat.device = nullptr;
   seat.incarnation = life;
   seat.slots = x.ready.slots;
@@ -98,7 +99,7 @@ void scheduler_state::start(msg::worker_left& x) {
 void scheduler_state::lose_worker(rank_id rank) {
   auto& seat = ranks[rank];
   seat.worker = nullptr;
-  push(rank_gone{rank, seat.incarnation});
+  push(rank_gone{rank, seat.joins});
   // It answers no more; the item in progress must not wait for it.
   if (auto* tick = std::get_if<advance_phase>(&phase); tick != nullptr)
     rank_ticked(*tick, rank);
@@ -119,13 +120,13 @@ void scheduler_state::lose_device(const caf::actor_addr& who) {
 
 void scheduler_state::start(rank_gone& x) {
   auto& seat = ranks[x.rank];
-  if (!seat.alive || seat.incarnation != x.incarnation)
+  if (!seat.alive || seat.joins != x.join)
     return;
   seat.alive = seat.registered = false;
   log().error("scheduler: rank {} is gone; nothing is stored or found until it "
               "is back",
               x.rank);
-  self->send(engine, rank_lost{x.rank, x.incarnation});
+  self->send(engine, rank_lost{x.rank, seat.incarnation});
   auto reports = std::vector<scheduler_item>{};
   const auto report = [&](job_id id, rank_id rank, job_status status) {
     reports.push_back(presumed_report{
