@@ -59,7 +59,7 @@ error fault_of_reach(const network_options& opts,
 
 caf_network::caf_network(network_options opts, std::vector<endpoint> where)
   : opts_(std::move(opts)), where_(std::move(where)) {
-  // nop
+  home_->detection = opts_.detection;
 }
 
 caf_network::~caf_network() {
@@ -136,8 +136,8 @@ error caf_network::open_all(caf::actor_system& sys, published what,
     return fault;
   broker_
     = sys.middleman().named_broker<caf::io::basp_broker>(caf::atom("BASP"));
-  porter_ = std::make_shared<porter>(porter::settings{
-    &sys, uses_tls(opts_), patience(opts_), opts_.detection, home_});
+  porter_ = std::make_shared<porter>(
+    porter::settings{&sys, uses_tls(opts_), patience(opts_), home_});
   if (auto fault = porter_->start(); fault.code != ec::none)
     return fault;
   if (!where_.empty())

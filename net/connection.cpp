@@ -94,6 +94,7 @@ bool connection::consume(caf::execution_unit* ctx, const void* data,
   if (detached())
     return false;
   spoke_.store(true, std::memory_order_release);
+  heard_ = std::chrono::steady_clock::now();
   if (admit(ctx, rd_buf()))
     return scribe::consume(ctx, data, size);
   drop({});
@@ -102,8 +103,12 @@ bool connection::consume(caf::execution_unit* ctx, const void* data,
 
 void connection::graceful_shutdown() {
   const auto guard = connection_ptr{this};
-  if (why().empty())
-    explain(stream_.bytes.why());
+  explain(stream_.bytes.why());
+  // CAF does not say why it closes a connection.
+  const auto silent = std::chrono::duration_cast<std::chrono::milliseconds>(
+    std::chrono::steady_clock::now() - heard_);
+  if (spoke() && silent >= home_->detection)
+    explain("it was silent for " + std::to_string(silent.count()) + " ms");
   leaving_ = true;
   detach(&stream_.backend(), false);
   // What the kernel takes now still arrives. The rest is lost: nobody waits for

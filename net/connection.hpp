@@ -13,6 +13,7 @@
 #include <caf/io/scribe.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -120,6 +121,8 @@ private:
   bool launched_ = false;
   /// What waits is still sent.
   bool leaving_ = false;
+  /// When something came last.
+  std::chrono::steady_clock::time_point heard_{};
   /// Of the payload that comes next, if one does.
   caf::io::basp::header header_{};
   bool payload_next_ = false;

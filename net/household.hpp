@@ -7,6 +7,7 @@
 #include <caf/node_id.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -29,6 +30,9 @@ inline constexpr std::size_t most_unproven = 64;
 
 /// What all connections of one network share.
 struct household {
+  /// See `network_options`.
+  std::chrono::milliseconds detection{2'000};
+
   /// Sockets that are open. Any thread.
   std::atomic<std::size_t> connections{0};
 

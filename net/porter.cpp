@@ -201,7 +201,7 @@ void porter::receive(unique_fd fd) {
   x.fd = std::move(fd);
   x.peer = to_string(peer_of(x.fd.get()));
   x.deadline = clock::now() + config_.patience;
-  bound_patience(x.fd.get(), config_.detection);
+  bound_patience(x.fd.get(), config_.home->detection);
   if (config_.home->connections + visitors_.size() >= most_connections)
     return turn_away(x, "there are too many connections");
   make_room();
@@ -315,7 +315,7 @@ bool porter::try_next(visitor& x, std::string why) {
     x.fd = unique_fd{};
     x.fd = start_to_connect(where);
     if (x.fd) {
-      bound_patience(x.fd.get(), config_.detection);
+      bound_patience(x.fd.get(), config_.home->detection);
       x.at = stage::connecting;
       x.deadline = clock::now() + config_.patience;
       return true;

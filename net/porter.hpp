@@ -44,8 +44,6 @@ public:
     bool tls = false;
     /// For each handshake, and until the first word after it.
     std::chrono::milliseconds patience{2'000};
-    /// See `network_options`.
-    std::chrono::milliseconds detection{2'000};
     std::shared_ptr<household> home;
   };
 
