@@ -112,7 +112,6 @@ void gpu_worker_state::say_worker_ready() {
     if (!scheduler || memory != memory_state::registered || copies_of_before)
       return;
     introduced = true;
-    takes_part = false; // Until the scheduler says so.
     ready.call = ++calls;
     ready.remote = true; // A device cannot be watched from there.
   } else {

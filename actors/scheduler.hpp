@@ -70,8 +70,11 @@ struct scheduler_state {
     /// Null if it is known to be down, or ends with the worker.
     caf::actor_addr device;
     incarnation_id incarnation = 0;
-    /// How often a worker was taken for it.
+    /// Workers that said they are ready, and which of them is the present one.
     std::uint64_t joins = 0;
+    std::uint64_t join = 0;
+    /// The last time that the present one said so.
+    std::uint64_t last_join = 0;
     std::uint64_t slots = 0;
     bool joined = false;
     /// Until the loss takes its turn in the queue.

@@ -32,6 +32,8 @@ namespace kvtide {
 struct rank_joined {
   msg::worker_ready ready;
   gpu_worker_actor worker;
+  /// Counts what workers of this rank say like this, in order of arrival.
+  std::uint64_t join = 0;
   /// What it found in its host pool.
   std::vector<core::kept_chunk> kept;
 };
@@ -39,8 +41,8 @@ struct rank_joined {
 /// A worker died.
 struct rank_gone {
   rank_id rank = 0;
-  /// `rank_seat::joins` of the one that died: another one may have taken its
-  /// place before this takes its turn.
+  /// The last `rank_joined::join` that it was: another worker may have taken
+  /// its place before this takes its turn.
   std::uint64_t join = 0;
 };
 

@@ -22,6 +22,7 @@ void scheduler_state::start(rank_joined& x) {
     // Its memory is registered again; its host pool was there all along. If it
     // had never left, its connection is another one.
     ranks[rank].registered = true;
+    ranks[rank].join = x.join;
     slots_gained = true; // Requests were refused meanwhile.
     answer_worker(x, {});
     return open_pool_if_complete();
@@ -32,7 +33,7 @@ void scheduler_state::start(rank_joined& x) {
     // A later life or connection ends the one before, even if that is still to
     // be heard of.
     auto ended = std::vector<scheduler_item>{};
-    ended.push_back(rank_gone{rank, ranks[rank].joins});
+    ended.push_back(rank_gone{rank, ranks[rank].join});
     ended.push_back(std::move(x));
     return push_front(std::move(ended));
   }
@@ -45,7 +46,8 @@ void scheduler_state::start(rank_joined& x) {
   const auto is_back = seat.joined;
   const auto same_life = x.ready.remote && seat.incarnation == life;
   seat.worker = x.worker;
-  seat.joins += 1;
+  seat.join = x.join;
+  seat.last_join = std::max(seat.last_join, x.join);
   seat.device = nullptr;
   seat.incarnation = life;
   seat.slots = x.ready.slots;
@@ -99,7 +101,7 @@ void scheduler_state::start(msg::worker_left& x) {
 void scheduler_state::lose_worker(rank_id rank) {
   auto& seat = ranks[rank];
   seat.worker = nullptr;
-  push(rank_gone{rank, seat.joins});
+  push(rank_gone{rank, seat.last_join});
   // It answers no more; the item in progress must not wait for it.
   if (auto* tick = std::get_if<advance_phase>(&phase); tick != nullptr)
     rank_ticked(*tick, rank);
@@ -120,7 +122,7 @@ void scheduler_state::lose_device(const caf::actor_addr& who) {
 
 void scheduler_state::start(rank_gone& x) {
   auto& seat = ranks[x.rank];
-  if (!seat.alive || seat.joins != x.join)
+  if (!seat.alive || seat.join > x.join)
     return;
   seat.alive = seat.registered = false;
   log().error("scheduler: rank {} is gone; nothing is stored or found until it "

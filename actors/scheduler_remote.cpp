@@ -35,10 +35,14 @@ caf::actor_addr address_of(const caf::strong_actor_ptr& actor) {
 
 void scheduler_state::on(msg::worker_ready& x) {
   auto joined = rank_joined{
-    x, caf::actor_cast<gpu_worker_actor>(self->current_sender()), {}};
+    x, caf::actor_cast<gpu_worker_actor>(self->current_sender()), 0, {}};
   if (x.rank < ranks.size()) {
     if (x.remote && !take_speaker(x, joined.worker))
       return;
+    auto& seat = ranks[x.rank];
+    joined.join = ++seat.joins;
+    if (seat.worker == joined.worker)
+      seat.last_join = joined.join;
     auto& found = ranks[x.rank].found;
     if (found.incarnation == x.incarnation
         && found.from == address_of(self->current_sender()))
@@ -55,7 +59,7 @@ bool scheduler_state::take_speaker(const msg::worker_ready& x,
   if (!worker || x.incarnation < seat.newest) {
     counters.late_messages += 1;
     if (worker)
-      answer_worker({x, worker, {}}, "a later life of this rank is there");
+      answer_worker({x, worker, 0, {}}, "a later life of this rank is there");
     return false;
   }
   seat.newest = x.incarnation;
