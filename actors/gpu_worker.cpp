@@ -35,6 +35,11 @@ std::vector<job_id> without(const std::vector<job_id>& ids,
   return result;
 }
 
+bool names(const std::vector<job>& list, job_id id) {
+  return std::any_of(list.begin(), list.end(),
+                     [id](const job& x) { return x.id == id; });
+}
+
 /// What an actor said when it ended, if anything.
 std::string why_gone(const caf::error& reason, std::string_view who) {
   if (reason && reason.context().match_elements<std::string>())
@@ -417,6 +422,10 @@ void gpu_worker_state::take(const msg::begin_step& plan) {
   added.flushed_stores = take_jobs(plan.flushed_stores);
   added.flush.reserve(plan.flush.size());
   for (const auto id : plan.flush) {
+    // What was planned while nobody could be reached is not heard of here.
+    if (config.remote && !is_here(id) && !names(added.flushed_stores, id)
+        && !names(added.loads, id))
+      continue;
     const auto runs = ledger.contains(id); // Maybe since an earlier connection.
     if (!runs && path.is_older(id))
       continue; // Nothing that this device was given waits for it.
@@ -482,10 +491,8 @@ void gpu_worker_state::refuse(const std::vector<job>& jobs) {
 }
 
 bool gpu_worker_state::is_here(job_id id) const {
-  const auto in = [id](const std::vector<job>& list) {
-    return std::any_of(list.begin(), list.end(),
-                       [id](const job& x) { return x.id == id; });
-  };
+  const auto in
+    = [id](const std::vector<job>& list) { return names(list, id); };
   return ledger.contains(id) || in(deferred)
       || std::any_of(held.begin(), held.end(),
                      [&in](const held_plan& plan) {
