@@ -289,8 +289,9 @@ TEST_F(ChunksKept, AreNamedToEachSchedulerUntilAJobMayChangeThem) {
   config.remote = true;
   start(5);
   EXPECT_THAT(take_heard(), IsEmpty()) << "nobody is there";
-  const auto attach = [&] {
+  const auto attach = [&, call = 0u]() mutable {
     tell(msg::attach{2, 11, caf::actor_cast<caf::strong_actor_ptr>(boss)});
+    tell(msg::seat{++call, {}});
   };
   attach();
   EXPECT_THAT(take_heard(), ElementsAre("kept 0 to 4 of life 2", "ready 2"));
