@@ -64,7 +64,8 @@ TEST_P(EveryScenarioOnCuda, keeps_the_rules_in_dozens_of_schedules) {
   EXPECT_GT(sum.flushed_jobs, 0u);
   if (what.sleeps == 0) { // A sleep may leave loads without a step.
     EXPECT_EQ(sum.failed_jobs > 0,
-              what.copy_failures + what.deadlines + what.rank_deaths > 0);
+              what.copy_failures + what.deadlines + what.rank_deaths + what.cuts
+                > 0);
   }
 }
 

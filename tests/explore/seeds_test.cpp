@@ -63,7 +63,8 @@ TEST_P(EveryScenario, keeps_the_rules_in_hundreds_of_schedules) {
   EXPECT_EQ(sum.evicted_chunks > 0, what.slots < 64);
   if (what.sleeps == 0) { // A sleep may leave loads without a step.
     EXPECT_EQ(sum.failed_jobs > 0,
-              what.copy_failures + what.deadlines + what.rank_deaths > 0);
+              what.copy_failures + what.deadlines + what.rank_deaths + what.cuts
+                > 0);
   }
   EXPECT_EQ(sum.resets > 0, what.resets > 0);
 }
