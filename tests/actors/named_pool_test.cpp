@@ -289,7 +289,7 @@ TEST_F(ChunksKept, AreNamedToEachSchedulerUntilAJobMayChangeThem) {
   config.remote = true;
   start(5);
   EXPECT_THAT(take_heard(), IsEmpty()) << "nobody is there";
-  const auto attach = [&, call = 0u]() mutable {
+  auto attach = [&, call = 0u]() mutable {
     tell(msg::attach{2, 11, caf::actor_cast<caf::strong_actor_ptr>(boss)});
     tell(msg::seat{++call, {}});
   };
