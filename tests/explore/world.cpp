@@ -361,13 +361,14 @@ caf::behavior world::play_up_link(caf::event_based_actor*, rank_id r) {
   };
   return {
     [=, this](const msg::worker_ready& x) {
-      if (ranks_[r].cut)
+      if (ranks_[r].cut || over_)
         return;
       if (auto& rank = ranks_[r]; x.incarnation == rank.incarnation) {
         rank.joined = true;
-        const auto& kv
-          = *test::state_of<device_state>(rank.device).registration;
-        memory_->joined(r, kv.pool.base, kv.geometry.slot_bytes());
+        // The engine may have taken its memory back since.
+        if (const auto& kv
+            = test::state_of<device_state>(rank.device).registration)
+          memory_->joined(r, kv->pool.base, kv->geometry.slot_bytes());
       }
       forward(x);
       engine_->came_back(x.rank);
