@@ -6,6 +6,7 @@
 /// everybody, and leaves one line in the log at most.
 
 #include "net/household.hpp"
+#include "net/unique_fd.hpp"
 #include "tests/net/authority.hpp"
 #include "tests/net/deployment.hpp"
 #include "tests/net/intruder.hpp"
@@ -21,6 +22,7 @@
 #include <string>
 #include <sys/resource.h>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 using namespace std::chrono_literals;
@@ -277,31 +279,44 @@ TEST_F(TlsIntruder, IsSentAwayInTheMiddleOfAHandshake) {
   expect_no_effect();
 }
 
-/// While it lives, the process may open only so many more descriptors.
-class few_descriptors {
+/// While it lives, the process may open no more descriptors than it has now.
+class no_more_descriptors {
 public:
-  explicit few_descriptors(std::size_t more) {
+  no_more_descriptors() {
     ::getrlimit(RLIMIT_NOFILE, &before_);
     auto less = before_;
-    less.rlim_cur = test::open_files() + more;
+    // Numbers below may be free: of what was closed.
+    while (placeholders_.size() < 20)
+      placeholders_.emplace_back(::dup(STDERR_FILENO));
+    less.rlim_cur = static_cast<rlim_t>(placeholders_.back().get()) + 1;
     ::setrlimit(RLIMIT_NOFILE, &less);
   }
 
-  ~few_descriptors() {
+  ~no_more_descriptors() {
     ::setrlimit(RLIMIT_NOFILE, &before_);
+  }
+
+  /// Makes room for one.
+  /// @returns false if there is none to be had
+  bool spare_one() {
+    if (placeholders_.empty())
+      return false;
+    placeholders_.erase(placeholders_.begin());
+    return true;
   }
 
 private:
   rlimit before_{};
+  std::vector<net::unique_fd> placeholders_;
 };
 
 // CAF would turn in circles, or end the process.
 TEST_F(TlsIntruder, MayTakeAllDescriptors) {
   ASSERT_NO_FATAL_FAILURE(start_all());
   {
-    const auto limit = few_descriptors{9};
+    auto limit = no_more_descriptors{};
     auto held = std::vector<intruder>{};
-    for (auto i = 0; i < 40; ++i) {
+    while (limit.spare_one()) {
       held.emplace_back(address());
       if (held.back().connected())
         held.back().send(test::client_hello());

@@ -31,7 +31,7 @@ TEST_F(Join, ServesWithARankThatDialsIn) {
   const auto answer = hear<stats_answer>();
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->values.order_errors, 0U);
-  EXPECT_EQ(answer->values.stored_chunks, 2U);
+  EXPECT_GE(answer->values.stored_chunks, 2U);
 }
 
 TEST_F(Join, ServesWithARankThatIsDialed) {
@@ -112,22 +112,24 @@ TEST_F(Join, ClosesEveryDescriptorAndThread) {
     engine_network = nullptr;
     worker_network = nullptr;
   };
+  // They have been waited for, but not by the kernel.
+  const auto await_threads = [] {
+    const auto deadline = std::chrono::steady_clock::now() + test::patience;
+    while (test::threads() > 1 && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::yield();
+    return test::threads();
+  };
   end();
+  EXPECT_EQ(await_threads(), 1U);
   const auto files = test::open_files();
-  const auto threads = test::threads();
   ASSERT_NO_FATAL_FAILURE(start_engine());
   ASSERT_NO_FATAL_FAILURE(start_worker());
   ASSERT_NO_FATAL_FAILURE(await_rank());
   EXPECT_GT(test::open_files(), files);
-  EXPECT_GT(test::threads(), threads);
+  EXPECT_GT(test::threads(), 1U);
   end();
   EXPECT_EQ(test::open_files(), files);
-  // The last ones have been waited for, but not by the kernel.
-  const auto deadline = std::chrono::steady_clock::now() + test::patience;
-  while (test::threads() != threads
-         && std::chrono::steady_clock::now() < deadline)
-    std::this_thread::yield();
-  EXPECT_EQ(test::threads(), threads);
+  EXPECT_EQ(await_threads(), 1U);
 }
 
 } // namespace
