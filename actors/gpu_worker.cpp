@@ -22,22 +22,19 @@ namespace kvtide {
 
 namespace {
 
+bool names(const std::vector<job>& list, job_id id) {
+  return std::any_of(list.begin(), list.end(),
+                     [id](const job& x) { return x.id == id; });
+}
+
 /// `ids` without those of `jobs`.
 std::vector<job_id> without(const std::vector<job_id>& ids,
                             const std::vector<job>& jobs) {
   std::vector<job_id> result;
   result.reserve(ids.size());
   std::copy_if(ids.begin(), ids.end(), std::back_inserter(result),
-               [&jobs](job_id id) {
-                 return std::none_of(jobs.begin(), jobs.end(),
-                                     [id](const job& x) { return x.id == id; });
-               });
+               [&jobs](job_id id) { return !names(jobs, id); });
   return result;
-}
-
-bool names(const std::vector<job>& list, job_id id) {
-  return std::any_of(list.begin(), list.end(),
-                     [id](const job& x) { return x.id == id; });
 }
 
 /// What an actor said when it ended, if anything.
@@ -126,12 +123,10 @@ void gpu_worker_state::report_again(const msg::report_again& req) {
     }
   }
   for (const auto id : req.late) {
-    if (ledger.contains(id)) {
+    if (ledger.contains(id))
       ledger.make_late(id); // For this rank as well: it will be drained.
-      continue;
-    }
-    revoke(id);
-    report(id, job_status::drained, 0, true);
+    else
+      report(id, job_status::drained, 0, true);
   }
 }
 
@@ -180,8 +175,14 @@ void gpu_worker_state::unregister_kv() {
 void gpu_worker_state::await_step(const msg::await_step& req) {
   if (scheduler_gone)
     return tell_rank(core::no_scheduler());
-  if (is_alone()) { // Not even a plan that the engine carries is looked at:
-    note_awaited(req.step); // nobody could hear how its jobs end.
+  if (is_joining()) {
+    unanswered.push_back(req);
+    return;
+  }
+  if (is_alone() || is_missed(req.step)) {
+    // Not even a plan that the engine carries is looked at: the scheduler does
+    // not ask this rank how its jobs end.
+    note_awaited(req.step);
     return run_held_plans();
   }
   if (req.plan.empty() && config.delivery == plan_delivery::by_engine)
@@ -205,6 +206,13 @@ void gpu_worker_state::await_step(const msg::await_step& req) {
       {ec::invalid_argument, "begin_step(" + std::to_string(req.step)
                                + ") came with the plan of step "
                                + std::to_string(plan.begin.step)});
+  if (config.remote && plan.epoch != epoch) {
+    note_late();
+    return tell_rank({ec::out_of_order,
+                      "begin_step(" + std::to_string(req.step)
+                        + ") came with the plan of a scheduler that is gone: "
+                          "pass those of the present one"});
+  }
   if (!in_order(plan.begin)) {
     const auto text = "begin_step(" + std::to_string(req.step)
                     + ") is not the next one: pass every plan once, in order";
@@ -421,42 +429,47 @@ void gpu_worker_state::take(const msg::begin_step& plan) {
   added.loads = take_jobs(plan.loads);
   added.flushed_stores = take_jobs(plan.flushed_stores);
   added.flush.reserve(plan.flush.size());
-  for (const auto id : plan.flush) {
-    // What was planned while nobody could be reached is not heard of here.
-    if (config.remote && !is_here(id) && !names(added.flushed_stores, id)
-        && !names(added.loads, id))
-      continue;
-    const auto runs = ledger.contains(id); // Maybe since an earlier connection.
-    if (!runs && path.is_older(id))
-      continue; // Nothing that this device was given waits for it.
-    if (runs || path.may_be_known(id))
+  for (const auto id : plan.flush)
+    if (must_await(id, added))
       added.flush.push_back(id);
-    else
-      order.breach(core::order_rule::s4,
-                   "a step waits for a job that was never planned",
-                   "begin_step(" + std::to_string(plan.step) + "), job "
-                     + std::to_string(id));
+  if (begun_alone && plan.step <= *begun) {
+    // The engine asked this rank before its scheduler did. Its stores may still
+    // come.
+    caught_up = plan.step == *begun;
+    return drop(added);
   }
-  if (begun_alone && begun == plan.step)
-    return catch_up(std::move(added));
   held.push_back(std::move(added));
   run_held_plans();
   arm_timer();
+}
+
+bool gpu_worker_state::must_await(job_id id, const held_plan& plan) {
+  if (config.remote) // Those of an earlier connection may never have come here.
+    return is_here(id) || names(plan.flushed_stores, id)
+        || names(plan.loads, id);
+  if (path.is_older(id))
+    return false; // Nothing that this device was given waits for it.
+  if (!path.may_be_known(id))
+    order.breach(core::order_rule::s4,
+                 "a step waits for a job that was never planned",
+                 "begin_step(" + std::to_string(plan.step) + "), job "
+                   + std::to_string(id));
+  return path.may_be_known(id);
 }
 
 void gpu_worker_state::take(const msg::stores& plan) {
   if (checks)
     checks->planned(plan.jobs, lap_of_arrived(), clock());
   auto jobs = take_jobs(plan.jobs);
-  // The rank went on without plans: a later step may have written what these
-  // were to read, and its flush came too late (S5).
-  if (begun && plan.step < *begun)
-    return fail(jobs);
   if (!held.empty()) {
     auto& kept = held.back().stores;
     std::move(jobs.begin(), jobs.end(), std::back_inserter(kept));
     return;
   }
+  // The rank went on without plans: a later step may have written what these
+  // were to read, and its flush came too late (S5).
+  if (begun && plan.step < *begun)
+    return fail(jobs);
   defer(std::move(jobs));
   hand_over_before_sleep();
   arm_timer();
@@ -470,8 +483,6 @@ std::vector<job> gpu_worker_state::take_jobs(const std::vector<job>& jobs) {
       order.breach(core::order_rule::s4,
                    "a job came twice, or behind later ones",
                    "job " + std::to_string(x.id));
-    else if (outcomes.find(x.id) != nullptr && config.remote)
-      ++late_messages; // Carried by the engine while the connection was lost.
     else if (outcomes.find(x.id) != nullptr)
       order.breach(core::order_rule::s12,
                    "a job came after it had been reported failed",
@@ -517,7 +528,7 @@ void gpu_worker_state::run_held_plans() {
 }
 
 bool gpu_worker_state::run_next() {
-  if (config.remote && meeting)
+  if (config.remote && !caught_up)
     return run_next_asked();
   if (held.empty())
     return false;

@@ -167,12 +167,24 @@ struct gpu_worker_state {
     return config.remote && !takes_part;
   }
 
+  /// `worker_ready` was said, and not answered yet.
+  [[nodiscard]] bool is_joining() const {
+    return config.remote && introduced && !takes_part;
+  }
+
+  /// It was planned before this rank took part.
+  [[nodiscard]] bool is_missed(step_id step) const {
+    return step < first_planned;
+  }
+
   /// Says so to the rank side, once per loss.
   void scheduler_lost();
 
+  void leave_scheduler();
+
   /// What was not handed over fails, what runs is late: so the scheduler has it
   /// as well, or it is gone. Steps go on.
-  void leave_scheduler();
+  void go_on_alone();
 
   /// Lets the scheduler plan for this rank, as soon as it may.
   void say_worker_ready();
@@ -183,23 +195,24 @@ struct gpu_worker_state {
   /// The rank side wants to begin a step, and its plan is not there.
   void note_awaited(step_id step);
 
-  /// As `run_held_plans`, until the rank side awaits a step that has a plan.
+  /// It is known now whether plans come for the steps that the rank side wants
+  /// to begin.
+  void take_awaited();
+
+  /// As `run_next`, until the rank side has come to the steps with plans.
   /// @returns false if there is nothing to do
   bool run_next_asked();
 
   /// Begins a step of which no plan is known: it waits for every copy (S5).
   void begin_alone(step_id step);
 
-  /// The step of this plan has begun alone. What was to come before its compute
-  /// fails; its stores may still come.
-  void catch_up(held_plan plan);
+  /// Plans of steps that the rank side skips.
+  void drop_held_before(step_id step);
 
-  /// A plan whose step has begun, or was skipped.
-  void drop(held_plan plan);
+  void drop_held();
 
-  /// The scheduler holds it late, and it is not with the device: it must never
-  /// get there.
-  void revoke(job_id id);
+  /// Its jobs fail.
+  void drop(const held_plan& plan);
 
   /// Without a scheduler nobody moves simulated time: the device goes on to the
   /// end of its copies.
@@ -213,6 +226,9 @@ struct gpu_worker_state {
 
   /// @pre `in_order(plan)`
   void take(const msg::begin_step& plan);
+
+  /// A step that begins with `plan` is to wait for this job.
+  [[nodiscard]] bool must_await(job_id id, const held_plan& plan);
 
   /// Takes stores of the last step whose plan arrived. There may be several
   /// lots: finished requests are planned without a further step (S13).
@@ -402,11 +418,15 @@ struct gpu_worker_state {
   /// What is in flight was planned by an earlier scheduler, or for an earlier
   /// life: the same job ids may come again.
   bool copies_of_before = false;
+  /// What the rank side asked while it was not known whether plans come.
+  std::vector<msg::await_step> unanswered;
   /// Steps that the rank side wants to begin, in its order.
   std::deque<step_id> awaited;
-  /// Which step has the first plan of this connection is not known to have met
-  /// the rank side yet: nothing begins unasked.
-  bool meeting = true;
+  /// See `seat`.
+  step_id first_planned = 0;
+  /// The rank side has come to the steps with plans: from here on they run
+  /// ahead of it.
+  bool caught_up = false;
   /// `begun` began without a plan, and the scheduler may still send it.
   bool begun_alone = false;
   /// Nobody waits for the end of the `tick` that is being worked on.

@@ -9,10 +9,10 @@
 /// are asked for when it is back (`report_again`). Steps go on without plans:
 /// each waits for all copies, as nobody says which ones it depends on.
 ///
-/// When the scheduler is back, its first plan may be one for a step that the
-/// rank side has begun alone, has left behind, or has not come to. So until a
-/// plan and an awaited step have met, nothing begins that was not asked for;
-/// from then on plans run ahead as they do inside one process.
+/// When the scheduler is back, it says which step is the first that it plans
+/// for this rank (`seat::first_planned`). The rank side may be behind that one:
+/// it is led there step by step, as it asks for them. From then on plans run
+/// ahead as they do inside one process.
 
 #include "actors/gpu_worker.hpp"
 #include "actors/log.hpp"
@@ -49,12 +49,17 @@ void gpu_worker_state::attach(const msg::attach& x) {
 void gpu_worker_state::seat(const msg::seat& x) {
   if (x.call != calls || !is_said_by_scheduler())
     return note_late();
-  takes_part = x.refusal.empty();
-  if (takes_part)
-    return;
+  if (x.refusal.empty()) {
+    if (!std::exchange(takes_part, true)) {
+      first_planned = x.first_planned;
+      caught_up = first_planned == 0;
+    }
+    return take_awaited();
+  }
   log().error("rank {}: the scheduler does not take this rank: {}", config.rank,
               x.refusal);
-  tell_rank({ec::rank_unavailable, x.refusal});
+  tell_rank({ec::scheduler_unreachable, x.refusal});
+  go_on_alone();
 }
 
 bool gpu_worker_state::is_said_by_scheduler() const {
@@ -89,20 +94,22 @@ void gpu_worker_state::scheduler_lost() {
 void gpu_worker_state::leave_scheduler() {
   self->demonitor(scheduler.address());
   scheduler = nullptr;
+  go_on_alone();
+}
+
+void gpu_worker_state::go_on_alone() {
   introduced = takes_part = false;
   ledger.make_all_late();
-  // Their outcomes are noted: the engine may carry plans that name them.
   fail(std::exchange(deferred, {}));
-  for (auto& plan : std::exchange(held, {}))
-    drop(std::move(plan));
+  drop_held();
   for (const auto& plan : std::exchange(early, {}))
     fail(plan.jobs);
   unsent.reports.clear();
   arrived.reset();
   path = {};
-  meeting = true;
+  caught_up = false;
   tick_lost = true;
-  run_held_plans();
+  take_awaited();
   let_copies_end();
 }
 
@@ -138,12 +145,18 @@ void gpu_worker_state::say_kept() {
 }
 
 void gpu_worker_state::say_how_far() {
-  if (config.remote && (meeting || *arrived % steps_per_sign == 0))
+  if (config.remote && *arrived % steps_per_sign == 0)
     self->send(scheduler,
                msg::steps_taken{config.rank, config.incarnation, *arrived});
 }
 
 // -- steps --------------------------------------------------------------------
+
+void gpu_worker_state::take_awaited() {
+  for (const auto& req : std::exchange(unanswered, {}))
+    await_step(req);
+  run_held_plans();
+}
 
 void gpu_worker_state::note_awaited(step_id step) {
   const auto is_open = begun == step && !ended;
@@ -156,21 +169,16 @@ bool gpu_worker_state::run_next_asked() {
   if (awaited.empty())
     return false;
   const auto step = awaited.front();
-  while (!held.empty() && held.front().step < step) {
-    auto plan = std::move(held.front());
-    held.pop_front();
-    drop(std::move(plan));
-  }
-  // Plans come one after the other, so this one will come.
-  if (held.empty() && arrived && *arrived < step)
-    return false;
-  if (held.empty() || held.front().step > step) {
-    awaited.pop_front();
-    begin_alone(step);
-    return true;
-  }
-  meeting = false;
-  return run_next();
+  drop_held_before(step);
+  if (held.empty() && !is_alone() && !is_missed(step))
+    return false; // Its plan will come.
+  caught_up = !held.empty() && held.front().step == step;
+  if (caught_up)
+    return run_next();
+  caught_up = step + 1 == first_planned;
+  awaited.pop_front();
+  begin_alone(step);
+  return true;
 }
 
 void gpu_worker_state::begin_alone(step_id step) {
@@ -188,34 +196,24 @@ void gpu_worker_state::begin_alone(step_id step) {
     say_ready({});
 }
 
-void gpu_worker_state::catch_up(held_plan plan) {
-  for (auto& older : std::exchange(held, {}))
-    drop(std::move(older));
-  meeting = begun_alone = false;
-  drop(std::move(plan));
+void gpu_worker_state::drop_held_before(step_id step) {
+  while (!held.empty() && held.front().step < step) {
+    drop(held.front());
+    held.pop_front();
+  }
 }
 
-void gpu_worker_state::drop(held_plan plan) {
+void gpu_worker_state::drop_held() {
+  for (const auto& plan : std::exchange(held, {}))
+    drop(plan);
+}
+
+void gpu_worker_state::drop(const held_plan& plan) {
   if (checks)
     checks->leaving();
   fail(plan.flushed_stores);
   fail(plan.loads);
   fail(plan.stores);
-}
-
-void gpu_worker_state::revoke(job_id id) {
-  const auto out_of = [id](std::vector<job>& list) {
-    std::erase_if(list, [id](const job& x) { return x.id == id; });
-  };
-  out_of(deferred);
-  for (auto& plan : held) {
-    out_of(plan.loads);
-    out_of(plan.flushed_stores);
-    out_of(plan.stores);
-  }
-  for (auto& plan : early)
-    out_of(plan.jobs);
-  outcomes.note(id, {job_status::failed, 0});
 }
 
 // -- simulated time -----------------------------------------------------------

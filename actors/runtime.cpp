@@ -58,12 +58,15 @@ void runtime::impl::start_without_cache() {
 }
 
 void runtime::impl::start_actors() {
-  start_system(core::any_elsewhere(opts) ? opts.network.get() : nullptr);
+  const auto any_elsewhere = core::any_elsewhere(opts);
+  start_system(any_elsewhere ? opts.network.get() : nullptr);
+  if (any_elsewhere)
+    epoch = random_life();
   port = system->spawn(engine_port, queue, caller);
   cache = system->spawn(cache_manager, cache_manager_config{shape, opts});
   scheduler
-    = system->spawn(kvtide::scheduler, scheduler_config{shape, opts, {}}, cache,
-                    caf::actor_cast<engine_actor>(port));
+    = system->spawn(kvtide::scheduler, scheduler_config{shape, opts, {}, epoch},
+                    cache, caf::actor_cast<engine_actor>(port));
   caf::anon_send(port, msg::watch_scheduler{
                          caf::actor_cast<caf::strong_actor_ptr>(scheduler)});
   for (const auto& one : ranks)
@@ -78,6 +81,7 @@ error runtime::impl::open_door() {
   auto door_options = rank_door_config{};
   door_options.opts = opts;
   door_options.scheduler = caf::actor_cast<scheduler_worker_port>(scheduler);
+  door_options.epoch = epoch;
   door = system->spawn(rank_door, std::move(door_options));
   auto fault
     = opts.network->open_door(*system, door, core::dialed_addresses(opts));

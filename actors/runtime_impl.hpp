@@ -87,6 +87,8 @@ struct runtime::impl : rank_home {
   scheduler_actor scheduler;
   /// Null if all ranks live here.
   rank_door_actor door;
+  /// See `scheduler_config::epoch`.
+  std::uint64_t epoch = 0;
   /// The network has to be closed.
   bool opened = false;
   ticket_id last_ticket = 0;

@@ -191,6 +191,7 @@ scheduler(scheduler_actor::stateful_pointer<scheduler_state> self,
   st.self = self;
   st.shape = std::move(config.shape);
   st.opts = std::move(config.opts);
+  st.epoch = config.epoch;
   st.rule = &core::rules_of(st.opts.rules);
   st.cache = std::move(cache);
   self->monitor(st.cache);

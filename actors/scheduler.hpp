@@ -54,6 +54,10 @@ struct scheduler_config {
 
   /// Hears of every breach of the order; see core/order_log.hpp.
   std::function<void(const core::order_breach&)> on_breach;
+
+  /// Which life of the scheduler this is; 0 if it has no ranks in other
+  /// processes.
+  std::uint64_t epoch = 0;
 };
 
 // -- the actor ----------------------------------------------------------------
@@ -443,6 +447,8 @@ struct scheduler_state {
   scheduler_actor::pointer self = nullptr;
   std::shared_ptr<const core::layout> shape;
   options opts;
+  /// See `scheduler_config`.
+  std::uint64_t epoch = 0;
   const core::rules* rule = nullptr;
   /// Null from its death to the turn of `cache_gone`, and from then on until
   /// the next reset if it was given up.

@@ -129,8 +129,10 @@ void scheduler_state::on(const msg::chunks_kept& x) {
 
 void scheduler_state::answer_worker(const rank_joined& to,
                                     std::string refusal) {
-  if (to.ready.remote)
-    self->send(to.worker, msg::seat{to.ready.call, std::move(refusal)});
+  if (!to.ready.remote)
+    return;
+  self->send(to.worker, msg::seat{to.ready.call, std::move(refusal),
+                                  stepped ? last_step + 1 : 0});
 }
 
 void scheduler_state::refuse(const rank_joined& who, std::string why) {

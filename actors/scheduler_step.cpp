@@ -597,7 +597,7 @@ void scheduler_state::end_step(step_phase& step) {
   if (opts.delivery == plan_delivery::by_engine) {
     plan.bytes = encode_plan({plan.step, plan.loads, std::move(flushed),
                               plan.flush, jobs.settled_below()},
-                             deferred);
+                             deferred, epoch);
   } else {
     if (step.begin_late)
       send_begin_step(step, std::move(flushed));

@@ -29,6 +29,7 @@ static_assert(same(ec::device_failure, KVTIDE_DEVICE_FAILURE));
 static_assert(same(ec::timeout, KVTIDE_TIMEOUT));
 static_assert(same(ec::unsupported, KVTIDE_UNSUPPORTED));
 static_assert(same(ec::shutting_down, KVTIDE_SHUTTING_DOWN));
+static_assert(same(ec::scheduler_unreachable, KVTIDE_SCHEDULER_UNREACHABLE));
 
 static_assert(same(rule_set::reference, KVTIDE_RULES_REFERENCE));
 static_assert(same(rule_set::reference_committed,

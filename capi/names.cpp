@@ -24,7 +24,7 @@ const char* kvtide_status_name(kvtide_status status) {
     return "ok";
   if (status == KVTIDE_INTERNAL)
     return "internal";
-  return name_of(status, kvtide::ec::shutting_down, "unknown status");
+  return name_of(status, kvtide::ec::scheduler_unreachable, "unknown status");
 }
 
 const char* kvtide_chunk_state_name(int32_t state) {

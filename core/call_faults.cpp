@@ -153,7 +153,7 @@ error no_worker() {
 }
 
 error steps_alone() {
-  return {ec::rank_unavailable,
+  return {ec::scheduler_unreachable,
           "the scheduler cannot be reached: steps go on without the cache "
           "until it is back, and nothing has to be called for that"};
 }

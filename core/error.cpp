@@ -32,6 +32,8 @@ const char* to_string(ec code) noexcept {
       return "unsupported";
     case ec::shutting_down:
       return "shutting_down";
+    case ec::scheduler_unreachable:
+      return "scheduler_unreachable";
   }
   return "unknown error code";
 }

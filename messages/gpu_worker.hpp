@@ -90,11 +90,14 @@ struct seat {
   std::uint32_t call = 0;
   /// Why no plan will come, a sentence; empty if the rank takes part.
   std::string refusal;
+  /// Steps before this one were planned without the rank; this one and every
+  /// later one have a plan for it.
+  step_id first_planned = 0;
 };
 
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, seat& x) {
-  return f(caf::meta::type_name("seat"), x.call, x.refusal);
+  return f(caf::meta::type_name("seat"), x.call, x.refusal, x.first_planned);
 }
 
 /// Simulated time moves to `now`. Answered by `ticked`.

@@ -23,7 +23,7 @@ namespace kvtide::msg {
 
 /// Counts up with every change of what crosses processes. Both sides have to
 /// have the same one; a peer with another one is refused with a sentence.
-inline constexpr std::uint32_t protocol_version = 1;
+inline constexpr std::uint32_t protocol_version = 2;
 
 /// The scheduler dialed: here is who answers `join`. Peers of all versions read
 /// this and the next two.

@@ -13,8 +13,8 @@ namespace kvtide {
 namespace {
 
 // Version byte, then a checksum of the rest, low byte first, then the messages
-// as they cross processes.
-constexpr char version = 3;
+// as they cross processes, behind the epoch.
+constexpr char version = 4;
 constexpr std::size_t checksum_bytes = 8;
 constexpr std::size_t header_bytes = 1 + checksum_bytes;
 
@@ -24,10 +24,11 @@ std::uint64_t checksum(const char* data, std::size_t size) {
 
 } // namespace
 
-std::string encode_plan(const msg::begin_step& begin,
-                        const msg::stores& stores) {
+std::string encode_plan(const msg::begin_step& begin, const msg::stores& stores,
+                        std::uint64_t epoch) {
   std::string result(header_bytes, version);
   auto out = byte_writer{result};
+  out.fixed(epoch);
   write(out, begin);
   write(out, stores);
   const auto sum
@@ -56,6 +57,7 @@ result<rank_plan> decode_plan(const std::string& bytes) {
     return damaged;
   rank_plan plan;
   auto in = byte_reader{body};
+  plan.epoch = in.fixed();
   read(in, plan.begin);
   read(in, plan.stores);
   if (in.failed() || in.remaining() > 0 || plan.begin.step != plan.stores.step)

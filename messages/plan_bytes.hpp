@@ -11,6 +11,7 @@
 #include "messages/gpu_worker.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 namespace kvtide {
@@ -19,6 +20,9 @@ namespace kvtide {
 struct rank_plan {
   msg::begin_step begin;
   msg::stores stores;
+  /// `joined::epoch` of the scheduler that planned it; 0 if it has no ranks in
+  /// other processes.
+  std::uint64_t epoch = 0;
 };
 
 /// Longer plans are refused unread.
@@ -26,7 +30,8 @@ inline constexpr std::size_t max_plan_bytes = std::size_t{64} * 1024 * 1024;
 
 /// The same messages give the same bytes on each call.
 [[nodiscard]] std::string encode_plan(const msg::begin_step& begin,
-                                      const msg::stores& stores);
+                                      const msg::stores& stores,
+                                      std::uint64_t epoch = 0);
 
 /// Reads what `encode_plan` wrote, in this or another process. Memory use is
 /// bounded by the length of `bytes`.

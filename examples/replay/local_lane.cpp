@@ -132,11 +132,6 @@ copy_work local_lane::get_copies() {
 
 // -- helpers ------------------------------------------------------------------
 
-bool local_lane::is_reason_to_end(const rank_failed& what) const {
-  // A worker says so that its scheduler is gone, and goes on.
-  return !idle_ || what.reason.code != ec::rank_unavailable;
-}
-
 template <class Answer>
 Answer local_lane::await(const char* what) {
   const auto look = idle_ ? short_glance : glance;
@@ -151,7 +146,7 @@ Answer local_lane::await(const char* what) {
       if (const auto* ready = std::get_if<step_ready>(&event))
         open_ = ready->step; // Its engine went away before it heard of this.
       if (const auto* failed = std::get_if<rank_failed>(&event);
-          failed != nullptr && is_reason_to_end(*failed))
+          failed != nullptr && failed->reason.code != ec::scheduler_unreachable)
         throw replay_failure{std::string{what} + ": " + failed->reason.text};
     }
     if (idle_)

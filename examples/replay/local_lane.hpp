@@ -44,7 +44,6 @@ public:
 private:
   template <class Answer>
   Answer await(const char* what);
-  [[nodiscard]] bool is_reason_to_end(const rank_failed& what) const;
 
   rank_id id_;
   kvtide::rank* side_;

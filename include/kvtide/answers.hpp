@@ -255,8 +255,9 @@ struct step_ready {
   fence wait_for;
 };
 
-/// A call of the rank side that had no effect, or with `ec::rank_unavailable`
-/// the end of the rank: no `step_ready` comes any more.
+/// A call of the rank side that had no effect; with `ec::rank_unavailable` the
+/// end of the rank, after which no `step_ready` comes; or with
+/// `ec::scheduler_unreachable`, at a `worker` only, a notice: calls work on.
 struct rank_failed {
   rank_id rank = 0;
   error reason;

@@ -217,7 +217,8 @@ private:
 
 /// The same for the rank side. Its events carry no tickets: a `rank_failed`
 /// that comes while one of these waits is its answer, and its error is
-/// returned. So await a step before you end it.
+/// returned, unless it is a notice (`ec::scheduler_unreachable`). So await a
+/// step before you end it.
 ///
 /// Threads: as the rank. The runtime outlives it.
 class blocking_rank {
@@ -309,7 +310,8 @@ private:
           return out;
         }
         if (auto* failed = std::get_if<rank_failed>(&aside_[at]);
-            failed != nullptr && at >= before) {
+            failed != nullptr && at >= before
+            && failed->reason.code != ec::scheduler_unreachable) {
           auto out = result<Answer>{std::move(failed->reason)};
           drop(at);
           return out;

@@ -36,6 +36,9 @@ enum class ec : std::uint8_t {
   unsupported,
   /// The runtime is stopping or has stopped.
   shutting_down,
+  /// Nothing failed: a rank in another process than its scheduler goes on
+  /// without the cache until the scheduler is back.
+  scheduler_unreachable,
 };
 
 /// Returns the enumerator's name, e.g. "unknown_request". Never null.

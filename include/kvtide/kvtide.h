@@ -124,6 +124,9 @@ enum {
   KVTIDE_UNSUPPORTED = 11,
   /// The runtime is stopping or has stopped.
   KVTIDE_SHUTTING_DOWN = 12,
+  /// Nothing failed: a rank in another process than its scheduler goes on
+  /// without the cache until the scheduler is back.
+  KVTIDE_SCHEDULER_UNREACHABLE = 13,
   /// A fault of this library that got as far as its border.
   KVTIDE_INTERNAL = 255
 };

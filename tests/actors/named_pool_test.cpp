@@ -291,7 +291,7 @@ TEST_F(ChunksKept, AreNamedToEachSchedulerUntilAJobMayChangeThem) {
   EXPECT_THAT(take_heard(), IsEmpty()) << "nobody is there";
   auto attach = [&, call = 0u]() mutable {
     tell(msg::attach{2, 11, caf::actor_cast<caf::strong_actor_ptr>(boss)});
-    tell(msg::seat{++call, {}});
+    tell(msg::seat{++call, {}, 0});
   };
   attach();
   EXPECT_THAT(take_heard(), ElementsAre("kept 0 to 4 of life 2", "ready 2"));

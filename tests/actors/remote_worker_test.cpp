@@ -181,11 +181,7 @@ TEST_F(RemoteWorker, SaysHowFarItIs) {
     EXPECT_EQ(x.incarnation, 7u);
     steps.push_back(x.step);
   }
-  EXPECT_THAT(steps, ElementsAre(3, 8, 16));
-  cut();
-  connect();
-  run_step(begin(21));
-  EXPECT_EQ(told.taken.back().step, 21u) << "the first one of a connection";
+  EXPECT_THAT(steps, ElementsAre(8, 16));
 }
 
 TEST_F(RemoteWorker, TakesNoticeOfNoNonsense) {
@@ -209,11 +205,86 @@ TEST_F(RemoteWorker, StepsGoOnBeforeASchedulerIsThere) {
   EXPECT_EQ(state().order.total(), 0u);
 }
 
-TEST_F(RemoteWorker, StepsGoOnUntilTheFirstPlanIsThere) {
+TEST_F(RemoteWorker, StepsThatWerePlannedForTheOthersGoOn) {
+  told.first_planned = 5;
+  start();
+  compute(3);
+  compute(4);
+  say(msg::await_step{5, {}});
+  EXPECT_THAT(take_ready(), ElementsAre(3, 4))
+    << "5 has a plan, which will come";
+  plan(begin(5, {1}));
+  EXPECT_THAT(take_ready(), ElementsAre(5));
+  EXPECT_THAT(take_asked(), ElementsAre("submit 1"));
+}
+
+TEST_F(RemoteWorker, NoStepGoesOnIfAllArePlannedForThisRank) {
   start();
   say(msg::await_step{4, {}});
-  EXPECT_THAT(take_ready(), ElementsAre(4))
-    << "it may have been planned for the other ranks alone";
+  EXPECT_THAT(take_ready(), IsEmpty());
+  plan(begin(4, {1}));
+  EXPECT_THAT(take_ready(), ElementsAre(4));
+  EXPECT_THAT(take_asked(), ElementsAre("submit 1"));
+}
+
+TEST_F(RemoteWorker, StepsWaitUntilItIsKnownWhetherTheyHavePlans) {
+  told.keeps_waiting = true;
+  start();
+  say(msg::await_step{4, {}});
+  say(msg::await_step{5, {}});
+  EXPECT_THAT(take_ready(), IsEmpty());
+  plan(msg::seat{1, {}, 5});
+  EXPECT_THAT(take_ready(), ElementsAre(4));
+  plan(begin(5, {1}));
+  say(msg::end_step{4, {}});
+  EXPECT_THAT(take_ready(), ElementsAre(5));
+  EXPECT_THAT(take_asked(), ElementsAre("submit 1"));
+}
+
+TEST_F(RemoteWorker, StepsThatWaitForAnAnswerGoOnWithoutOne) {
+  told.keeps_waiting = true;
+  start();
+  say(msg::await_step{4, {}});
+  cut();
+  EXPECT_THAT(take_ready(), ElementsAre(4));
+  say(msg::end_step{4, {}});
+  connect();
+  say(msg::await_step{5, {}});
+  EXPECT_THAT(take_ready(), IsEmpty());
+  plan(msg::seat{2, "no room", 0});
+  EXPECT_THAT(take_ready(), ElementsAre(5));
+  EXPECT_THAT(rank.failures.back().reason.text, "no room");
+}
+
+TEST_F(RemoteWorker, StepsGoOnIfTheRankIsRefusedLater) {
+  start();
+  run_step(begin(4));
+  plan(begin(5));
+  plan(begin(6, {1}));
+  say(msg::unregister_kv{});
+  say(msg::memory_unregistered{});
+  told.keeps_waiting = true;
+  register_kv();
+  plan(msg::seat{2, "too few slots", 0});
+  take_asked();
+  say(msg::end_step{5, {}});
+  compute(6);
+  compute(7);
+  EXPECT_THAT(take_asked(), IsEmpty());
+  EXPECT_THAT(take_ready(), ElementsAre(4, 5, 6, 7));
+}
+
+TEST_F(RemoteWorker, RegisteringAgainMissesNoSteps) {
+  start();
+  run_step(begin(4));
+  say(msg::unregister_kv{});
+  say(msg::memory_unregistered{});
+  plan(begin(5));
+  told.first_planned = 6;
+  register_kv();
+  plan(begin(6, {1}));
+  compute(5);
+  EXPECT_THAT(take_ready(), ElementsAre(4, 5, 6)) << "plans came all the time";
 }
 
 TEST_F(RemoteWorker, S5AStepWithoutAPlanWaitsForEveryCopy) {
@@ -266,7 +337,7 @@ TEST_F(RemoteWorker, RankHearsOncePerLoss) {
   cut();
   ASSERT_EQ(rank.failures.size(), 1u);
   EXPECT_EQ(rank.failures[0].rank, 3u);
-  EXPECT_EQ(rank.failures[0].reason.code, ec::rank_unavailable);
+  EXPECT_EQ(rank.failures[0].reason.code, ec::scheduler_unreachable);
   EXPECT_THAT(rank.failures[0].reason.text, HasSubstr("without the cache"));
   compute(1);
   EXPECT_EQ(rank.failures.size(), 1u);
@@ -465,6 +536,7 @@ TEST_F(RemoteWorker, S6PlansRunAheadOnceTheyHaveMetTheRank) {
 }
 
 TEST_F(RemoteWorker, StepsBeforeTheFirstPlanBeginAlone) {
+  told.first_planned = 6;
   start();
   say(msg::await_step{4, {}});
   plan(begin(6, {1}));
@@ -472,18 +544,33 @@ TEST_F(RemoteWorker, StepsBeforeTheFirstPlanBeginAlone) {
   say(msg::end_step{4, {}});
   EXPECT_THAT(take_asked(), IsEmpty()) << "step 5 is still to come";
   compute(5);
-  EXPECT_THAT(take_ready(), ElementsAre(4, 5));
-  EXPECT_THAT(take_asked(), IsEmpty());
-  say(msg::await_step{6, {}});
+  EXPECT_THAT(take_ready(), ElementsAre(4, 5, 6));
   EXPECT_THAT(take_asked(), ElementsAre("submit 1"));
   say(msg::end_step{6, {}});
   EXPECT_THAT(take_asked(), ElementsAre("submit 2"));
-  EXPECT_THAT(take_ready(), ElementsAre(6, 7));
+  EXPECT_THAT(take_ready(), ElementsAre(7));
+}
+
+TEST_F(RemoteWorker, StepsThatTheRankSkipsHaveNoPlans) {
+  told.first_planned = 6;
+  start();
+  plan(begin(6, {1}));
+  plan(begin(7, {2}));
+  EXPECT_THAT(take_asked(), IsEmpty()) << "step 5 may be still to come";
+  say(msg::await_step{7, {}});
+  EXPECT_THAT(take_reports(), ElementsAre("1 failed"));
+  EXPECT_THAT(take_asked(), ElementsAre("submit 2"));
+  EXPECT_THAT(take_ready(), ElementsAre(7));
 }
 
 TEST_F(RemoteWorker, S4PlanOfAStepThatBeganWithoutItFails) {
-  start();
+  // The engine asks this rank before its scheduler.
+  spawn();
+  register_kv();
   say(msg::await_step{4, {}});
+  told.first_planned = 4;
+  connect();
+  take_asked();
   plan(begin(4, {1}, {2}, {2}));
   EXPECT_THAT(take_asked(), IsEmpty());
   EXPECT_THAT(take_reports(), ElementsAre("2 failed", "1 failed"));
@@ -497,9 +584,13 @@ TEST_F(RemoteWorker, S4PlanOfAStepThatBeganWithoutItFails) {
 }
 
 TEST_F(RemoteWorker, S4PlanOfAStepThatTheRankHasLeftBehindFails) {
-  start();
+  spawn();
+  register_kv();
   compute(4);
   say(msg::await_step{5, {}});
+  told.first_planned = 4;
+  connect();
+  take_asked();
   plan(begin(4, {1}));
   plan(stores(4, {2}));
   EXPECT_THAT(take_asked(), IsEmpty());
@@ -515,11 +606,15 @@ TEST_F(RemoteWorker, S4PlanOfAStepThatTheRankHasLeftBehindFails) {
 }
 
 TEST_F(RemoteWorker, WaitsForAPlanThatComesBehindThoseItDropped) {
-  start();
+  spawn();
+  register_kv();
   compute(4);
   compute(5);
   say(msg::await_step{6, {}});
+  told.first_planned = 4;
+  connect();
   say(msg::await_step{7, {}});
+  take_asked();
   take_ready();
   plan(begin(4, {1}));
   say(msg::end_step{6, {}});
@@ -775,8 +870,9 @@ protected:
     config.delivery = plan_delivery::by_engine;
   }
 
-  void carry(const msg::begin_step& first, const msg::stores& second) {
-    say(msg::await_step{first.step, encode_plan(first, second)});
+  void carry(const msg::begin_step& first, const msg::stores& second,
+             std::uint64_t epoch = 1) {
+    say(msg::await_step{first.step, encode_plan(first, second, epoch)});
   }
 };
 
@@ -812,37 +908,45 @@ TEST_F(RemoteWorkerByEngine, StepWhosePlanWasHeldBeginsWithoutIt) {
 TEST_F(RemoteWorkerByEngine, S9NothingStartsThatWasSaidToBeOver) {
   start();
   cut();
+  told.first_planned = 5;
   connect();
   // Of a plan that was made before the loss and is still under way.
   plan(msg::report_again{{}, {1, 2}});
   EXPECT_THAT(take_reports(), ElementsAre("1 drained", "2 drained"));
-  carry(begin(4, {1}), stores(4, {2, 3}));
+  carry(begin(4, {1}), stores(4, {2}));
   say(msg::end_step{4, {}});
-  carry(begin(5), stores(5, {}));
+  carry(begin(5, {3}), stores(5, {}));
   EXPECT_THAT(take_asked(), ElementsAre("submit 3"));
-  EXPECT_EQ(state().late_messages, 2u);
+  EXPECT_THAT(take_ready(), ElementsAre(4, 5));
   EXPECT_EQ(state().order.total(), 0u);
 }
 
-TEST_F(RemoteWorkerByEngine, S9NothingStartsThatIsOverBeforeItsTurn) {
+TEST_F(RemoteWorkerByEngine, NoJobOfAPlanOfAnotherSchedulerStarts) {
   start();
-  cut();
-  connect();
   carry(begin(4, {1}), stores(4, {2}));
-  carry(begin(5, {3}, {4}), stores(5, {5}));
-  plan(stores(6, {6}));
-  EXPECT_THAT(take_asked(), ElementsAre("submit 1"));
-  plan(msg::report_again{{}, {1, 2, 3, 4, 5, 6}});
-  EXPECT_THAT(take_reports(), ElementsAre("2 drained", "3 drained", "4 drained",
-                                          "5 drained", "6 drained"));
-  end(1);
-  EXPECT_THAT(take_reports(), ElementsAre("1 drained")) << "as it is late";
+  cut();
   say(msg::end_step{4, {}});
-  say(msg::end_step{5, {}});
-  carry(begin(6, {}), stores(6, {}));
-  say(msg::end_step{6, {}});
-  carry(begin(7, {}), stores(7, {}));
-  EXPECT_THAT(take_asked(), IsEmpty());
+  end(1);
+  connect(7, 2);
+  take_asked();
+  carry(begin(5, {3}), stores(5, {4}));
+  EXPECT_EQ(state().late_messages, 1u);
+  EXPECT_THAT(rank.failures.back().reason.text, HasSubstr("scheduler that is"));
+  carry(begin(1, {1}), stores(1, {}), 2);
+  EXPECT_THAT(take_asked(), ElementsAre("submit 1"));
+  EXPECT_THAT(take_ready(), ElementsAre(4, 1));
+}
+
+TEST_F(RemoteWorkerByEngine, PlanIsLookedAtWhenItIsKnownWhetherItCounts) {
+  told.keeps_waiting = true;
+  start();
+  carry(begin(4, {1}), stores(4, {2}));
+  carry(begin(5, {3}), stores(5, {}));
+  EXPECT_THAT(take_ready(), IsEmpty());
+  plan(msg::seat{1, {}, 5});
+  say(msg::end_step{4, {}});
+  EXPECT_THAT(take_asked(), ElementsAre("submit 3"));
+  EXPECT_THAT(take_ready(), ElementsAre(4, 5));
 }
 
 // -- simulated time -----------------------------------------------------------

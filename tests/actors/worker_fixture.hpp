@@ -33,6 +33,10 @@ struct scheduler_log {
   std::vector<msg::transfer_done> reports;
   std::vector<msg::ticked> ticks;
   std::vector<msg::steps_taken> taken;
+  /// See `seat`.
+  step_id first_planned = 0;
+  /// Does not answer `worker_ready`.
+  bool keeps_waiting = false;
 };
 
 inline scheduler_worker_port::behavior_type
@@ -41,9 +45,9 @@ fake_scheduler(scheduler_worker_port::stateful_pointer<fake_state> self,
   return listen<scheduler_worker_port>(
     [=](const msg::worker_ready& x) {
       log->ready.push_back(x);
-      if (x.remote)
+      if (x.remote && !log->keeps_waiting)
         self->send(caf::actor_cast<gpu_worker_actor>(self->current_sender()),
-                   msg::seat{x.call, {}});
+                   msg::seat{x.call, {}, log->first_planned});
     },
     [=](const msg::worker_left& x) { log->left.push_back(x); },
     [=](const msg::transfers_done& x) {

@@ -128,7 +128,7 @@ TEST(CallFaults, SaysWhatTheCallerFoundOut) {
   EXPECT_THAT(no_scheduler().text, HasSubstr("start another one"));
   EXPECT_EQ(no_worker().code, ec::rank_unavailable);
   EXPECT_THAT(no_worker().text, HasSubstr("call runtime::restart_rank"));
-  EXPECT_EQ(steps_alone().code, ec::rank_unavailable);
+  EXPECT_EQ(steps_alone().code, ec::scheduler_unreachable);
   EXPECT_THAT(steps_alone().text, HasSubstr("steps go on without the cache"));
 }
 

@@ -18,6 +18,9 @@ namespace kvtide::explore {
 
 namespace {
 
+/// Of the one scheduler that there is.
+constexpr std::uint64_t epoch = 1;
+
 /// Bytes of one host slot: two layers of 64-bit tokens, in whole cache lines.
 std::uint64_t slot_bytes(const core::layout& shape) {
   auto most = token_count{0};
@@ -44,8 +47,8 @@ world::world(const scenario& what, chooser& next, bool traced)
     = actors_.launch(cache_manager, cache_manager_config{shape_, what_.opts});
   watch(cache_, "the cache manager", {});
   scheduler_ = actors_.launch(
-    scheduler, scheduler_config{shape_, what_.opts, breach_listener()}, cache_,
-    port_);
+    scheduler, scheduler_config{shape_, what_.opts, breach_listener(), epoch},
+    cache_, port_);
   watch(scheduler_, "the scheduler", {});
   ranks_.resize(what_.opts.ranks);
   if (way_.cuda)
@@ -212,7 +215,7 @@ void world::open_up_link(rank_id r) {
 void world::attach(rank_id r) {
   const auto& rank = ranks_[r];
   caf::anon_send(rank.worker,
-                 msg::attach{rank.incarnation, 1,
+                 msg::attach{rank.incarnation, epoch,
                              caf::actor_cast<caf::strong_actor_ptr>(rank.up)});
 }
 

@@ -42,11 +42,12 @@ protected:
 };
 
 TEST_F(PlanBytes, ComeBackAsTheyWere) {
-  const auto bytes = encode_plan(begin, stores);
-  EXPECT_EQ(bytes, encode_plan(begin, stores));
+  const auto bytes = encode_plan(begin, stores, 77);
+  EXPECT_EQ(bytes, encode_plan(begin, stores, 77));
   const auto decoded = decode_plan(bytes);
   ASSERT_TRUE(decoded);
   const auto& plan = decoded.value();
+  EXPECT_EQ(plan.epoch, 77u);
   EXPECT_EQ(plan.begin.step, 8u);
   ASSERT_EQ(plan.begin.loads.size(), 1u);
   const auto& load = plan.begin.loads[0];
@@ -63,7 +64,7 @@ TEST_F(PlanBytes, ComeBackAsTheyWere) {
   ASSERT_EQ(plan.stores.jobs.size(), 1u);
   EXPECT_EQ(plan.stores.jobs[0].id, 3u);
   // What was decoded says the same.
-  EXPECT_EQ(encode_plan(plan.begin, plan.stores), bytes);
+  EXPECT_EQ(encode_plan(plan.begin, plan.stores, plan.epoch), bytes);
 }
 
 TEST_F(PlanBytes, EveryCutAndEveryFlippedBitIsNoticed) {

@@ -137,22 +137,18 @@ void deployment::serve() {
     engine->add(call);
     engine->extend({call.request, 0, hashes, {}, {}});
   };
-  const auto store = [&] {
-    add(tokens);
-    run_step({0,
-              {{last_request, row_kind::fresh, {{1, 2}}, 0, tokens, tokens}},
-              {},
-              {}});
-    engine->finish({last_request, finish_reason::stop, tokens, tokens});
-    run_step({});
-  };
-  store();
+  add(tokens);
+  run_step({0,
+            {{last_request, row_kind::fresh, {{1, 2}}, 0, tokens, tokens}},
+            {},
+            {}});
+  engine->finish({last_request, finish_reason::stop, tokens, tokens});
+  run_step({});
   // Stored when both ranks have said so: it is not known by which step.
   const auto deadline = std::chrono::steady_clock::now() + patience;
   add(tokens + 1);
-  const auto reader = last_request;
   for (;;) {
-    engine->lookup({{reader, 0, tokens + 1}});
+    engine->lookup({{last_request, 0, tokens + 1}});
     const auto answer = hear<lookup_answer>();
     ASSERT_TRUE(answer);
     const auto& hit = answer->hits.front();
@@ -163,13 +159,9 @@ void deployment::serve() {
     if (hit.promise != 0)
       engine->decline(hit.promise);
     ASSERT_LT(std::chrono::steady_clock::now(), deadline);
-    // A rank whose first steps came before their plans has failed the store.
-    if (hit.ask_again)
-      run_step({});
-    else
-      store();
+    run_step({});
   }
-  engine->finish({reader, finish_reason::abort, tokens + 1, 0});
+  engine->finish({last_request, finish_reason::abort, tokens + 1, 0});
   run_step({});
 }
 

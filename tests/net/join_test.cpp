@@ -86,7 +86,7 @@ TEST_F(Join, FindsTheNextSchedulerWithoutANewStart) {
   engine.reset();
   const auto notice = there->hear<rank_failed>();
   ASSERT_TRUE(notice);
-  EXPECT_EQ(notice->reason.code, ec::rank_unavailable);
+  EXPECT_EQ(notice->reason.code, ec::scheduler_unreachable);
   // Steps of the rank go on alone.
   ASSERT_EQ(there->begin(step + 1).code, ec::none);
   there->end(step + 1);
