@@ -789,6 +789,7 @@ gpu_worker(gpu_worker_actor::stateful_pointer<gpu_worker_state> self,
     self->set_default_handler(caf::drop); // Peers may say anything.
   self->set_down_handler(
     [&st](caf::down_msg& down) { st.on_down(down), st.over(); });
+  // CAF tries one after the other: what comes in every step is first.
   return {
     [&st](const msg::begin_step& x) {
       if (st.is_from_scheduler())
@@ -798,6 +799,12 @@ gpu_worker(gpu_worker_actor::stateful_pointer<gpu_worker_state> self,
       if (st.is_from_scheduler())
         st.stores(x), st.over();
     },
+    [&st](const msg::await_step& x) { st.await_step(x), st.over(); },
+    [&st](const msg::end_step& x) { st.end_step(x), st.over(); },
+    [&st](const msg::copies_done& x) { st.copies_done(x), st.over(); },
+    [&st](const msg::fence_made& x) { st.fence_made(x), st.over(); },
+    [&st](const msg::device_ticked& x) { st.device_ticked(x), st.over(); },
+    [&st](const msg::timer&) { st.timer(), st.over(); },
     [&st](const msg::tick& x) {
       if (st.is_from_scheduler())
         st.tick(x), st.over();
@@ -814,20 +821,14 @@ gpu_worker(gpu_worker_actor::stateful_pointer<gpu_worker_state> self,
     [&st](const msg::seat& x) { st.seat(x), st.over(); },
     [&st](const msg::register_kv& x) { st.register_kv(x), st.over(); },
     [&st](const msg::unregister_kv&) { st.unregister_kv(), st.over(); },
-    [&st](const msg::await_step& x) { st.await_step(x), st.over(); },
-    [&st](const msg::end_step& x) { st.end_step(x), st.over(); },
-    [&st](const msg::get_rank_stats&) { st.get_stats(), st.over(); },
     [&st](const msg::memory_registered& x) {
       st.memory_registered(x), st.over();
     },
     [&st](const msg::memory_unregistered&) {
       st.memory_unregistered(), st.over();
     },
-    [&st](const msg::copies_done& x) { st.copies_done(x), st.over(); },
-    [&st](const msg::fence_made& x) { st.fence_made(x), st.over(); },
-    [&st](const msg::device_ticked& x) { st.device_ticked(x), st.over(); },
+    [&st](const msg::get_rank_stats&) { st.get_stats(), st.over(); },
     [&st](const msg::device_breach& x) { st.order.count(x.rule); },
-    [&st](const msg::timer&) { st.timer(), st.over(); },
   };
 }
 

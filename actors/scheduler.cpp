@@ -229,10 +229,10 @@ scheduler(scheduler_actor::stateful_pointer<scheduler_state> self,
     [&st](msg::wake& x) { st.take_call(x); },
     [&st](msg::explain& x) { st.take_call(x); },
     // From workers.
-    [&st](msg::worker_ready& x) { st.on(x); },
-    [&st](msg::worker_left& x) { st.on(x); },
     [&st](msg::transfers_done& x) { st.on(x); },
     [&st](msg::ticked& x) { st.on(x); },
+    [&st](msg::worker_ready& x) { st.on(x); },
+    [&st](msg::worker_left& x) { st.on(x); },
     [&st](const msg::steps_taken& x) { st.on(x); },
     [&st](const msg::chunks_kept& x) { st.on(x); },
     // From requests.

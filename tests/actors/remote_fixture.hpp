@@ -34,8 +34,11 @@ struct remote_part {
 
 inline std::string text_of(const std::vector<job_id>& ids) {
   auto out = std::string{};
-  for (auto id : ids)
-    out += (out.empty() ? "" : " ") + std::to_string(id);
+  for (auto id : ids) {
+    if (!out.empty())
+      out += ' ';
+    out += std::to_string(id);
+  }
   return out;
 }
 

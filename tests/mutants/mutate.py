@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Checks the tests: changes the code here and there and sees who notices.
 
-    tests/mutants/mutate.py [--area actors|gpu] [--seed N] [--count N] [--jobs N]
+    tests/mutants/mutate.py [--area actors|gpu|net] [--seed N] [--count N] [--jobs N]
                             [--keep-killed]
 
-Mutants come from all function bodies of an area: core/ and actors/, or gpu/
+Mutants come from all function bodies of an area: core/ and actors/, gpu/, or net/
 (mutants.py says which changes). A sample by seed, without replacement, is built
 in a scratch copy, one change at a time, and tested, cheapest first, until
 something fails. What does not compile makes room for the next one of the sample.
-Writes docs/mutants.md, or docs/mutants_gpu.md.
+Writes docs/mutants.md, mutants_gpu.md or mutants_net.md.
 Exits with 0 if at least 95 % of the mutants that change behaviour were killed;
 tests/mutants/equivalent.txt says of which ones nobody can see a difference, and why.
 """
@@ -76,6 +76,8 @@ LAST = [EXPLORE,
 # stand-in with the newer form of the batch call.
 FOR_GPU = [Killer("gpu_tests")]
 FOR_CUDA = [Killer("gpu_stand_in_13_tests")]
+# Real sockets and certificates.
+FOR_NET = [Killer("net_tests")]
 # What the engine's thread calls; it has a test program of its own.
 FACADE_FILES = ("actors/alarm.hpp", "actors/event_queue.hpp",
                 "actors/ready_fd.cpp", "actors/ready_fd.hpp")
@@ -89,6 +91,10 @@ def groups_of_actors(file):
 
 def groups_of_gpu(file):
     return [FOR_CUDA] if file.startswith("gpu/cuda/") else [FOR_GPU, FOR_CUDA]
+
+
+def groups_of_net(file):
+    return [FOR_NET]
 
 
 class Area:
@@ -126,6 +132,13 @@ AREAS = {
          "or the allocator",
          "notices, kernels, and `no_cuda.cpp`, which these programs do not "
          "contain."]),
+    "net": Area(
+        ("net/*.cpp", "net/*.hpp"), groups_of_net, FOR_NET, "mutants_net.md",
+        ["`tests/mutants/mutate.py --area net` changes one place of `net/` and "
+         "runs `net_tests`:",
+         "joins, losses and intruders over sockets of this machine. Not changed: "
+         "declarations,",
+         "assertions, and what only the log notices."]),
 }
 # Not part of the programs that look for mutants.
 LEFT_OUT = ("gpu/cuda/no_cuda.cpp",)

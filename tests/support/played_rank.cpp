@@ -3,9 +3,11 @@
 #include "tests/support/played_rank.hpp"
 
 #include "messages/plan_bytes.hpp"
+#include "messages/step_bytes.hpp"
 #include "tests/support/listen.hpp"
 #include "tests/support/plan_text.hpp"
 
+#include <caf/actor_cast.hpp>
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
@@ -24,6 +26,20 @@ bool share_a_slot(const job& x, const job& y) {
   });
 }
 
+/// As it arrives in another process.
+template <class Message>
+Message carried(const Message& x, bool far) {
+  if (!far)
+    return x;
+  auto out = Message{};
+  if (!from_bytes(to_bytes(x), out))
+    ADD_FAILURE() << "a message does not come back from its bytes";
+  return out;
+}
+
+/// Of the one scheduler that there is.
+constexpr std::uint64_t epoch = 1;
+
 } // namespace
 
 played_rank::played_rank(surroundings& around, gpu_worker_config config)
@@ -38,7 +54,13 @@ void played_rank::start(std::uint64_t slots) {
   device_ = world.spawn(play_device, this);
   const auto side = world.spawn(play_rank_side, this);
   worker_ = world.spawn(gpu_worker, config_, device_,
-                        scheduler_worker_port{tap_}, side);
+                        config_.remote ? scheduler_worker_port{}
+                                       : scheduler_worker_port{tap_},
+                        side);
+  if (config_.remote)
+    world.send(worker_,
+               msg::attach{config_.incarnation, epoch,
+                           caf::actor_cast<caf::strong_actor_ptr>(tap_)});
   auto memory = kv_memory{};
   memory.rank = config_.rank;
   world.send(worker_, msg::register_kv{memory});
@@ -78,14 +100,14 @@ played_rank::play_tap(tap_actor::stateful_pointer<part_state> self,
   return {
     [=](const msg::begin_step& x) {
       rank->plans_.push_back(encode_plan(x, {x.step, {}}));
-      self->send(rank->worker_, x);
+      self->send(rank->worker_, carried(x, rank->config_.remote));
     },
     [=](const msg::stores& x) {
-      rank->plans_.push_back(
-        encode_plan({x.step, {}, {}, {}}, x));
+      rank->plans_.push_back(encode_plan({x.step, {}, {}, {}}, x));
       if (!std::exchange(rank->loses_stores_, false))
-        self->send(rank->worker_, x);
+        self->send(rank->worker_, carried(x, rank->config_.remote));
     },
+    [=](const msg::seat& x) { self->send(rank->worker_, x); },
     [=](const msg::tick& x) { self->send(rank->worker_, x); },
     [=](const msg::report_again& x) { self->send(rank->worker_, x); },
     [=](const msg::pause& x) { self->send(rank->worker_, x); },

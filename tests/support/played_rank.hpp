@@ -38,10 +38,10 @@ namespace kvtide::test {
 using tap_actor = caf::typed_actor<
   caf::reacts_to<msg::begin_step>, caf::reacts_to<msg::stores>,
   caf::reacts_to<msg::tick>, caf::reacts_to<msg::pause>,
-  caf::reacts_to<msg::report_again>, caf::reacts_to<msg::worker_ready>,
-  caf::reacts_to<msg::worker_left>, caf::reacts_to<msg::transfers_done>,
-  caf::reacts_to<msg::ticked>, caf::reacts_to<msg::steps_taken>,
-  caf::reacts_to<msg::chunks_kept>>;
+  caf::reacts_to<msg::report_again>, caf::reacts_to<msg::seat>,
+  caf::reacts_to<msg::worker_ready>, caf::reacts_to<msg::worker_left>,
+  caf::reacts_to<msg::transfers_done>, caf::reacts_to<msg::ticked>,
+  caf::reacts_to<msg::steps_taken>, caf::reacts_to<msg::chunks_kept>>;
 
 class played_rank {
 public:
@@ -57,6 +57,8 @@ public:
     std::vector<std::string> wrong_bytes;
   };
 
+  /// With `config.remote` what crosses between scheduler and worker goes
+  /// through bytes, and a lost rank is one whose connection is lost.
   played_rank(surroundings& around, gpu_worker_config config);
 
   played_rank(const played_rank&) = delete;
@@ -72,6 +74,12 @@ public:
   void unregister();
 
   void register_again();
+
+  /// To the scheduler, as if the worker had said so.
+  template <class Message>
+  void say(Message message) {
+    around_.world.send_as(tap_, around_.scheduler, std::move(message));
+  }
 
   /// Forgets all handles: none may outlive the actor system.
   void let_go();

@@ -18,8 +18,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <deque>
 #include <random>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -30,6 +32,16 @@ namespace {
 /// Asks the cache manager what the engine's calls do not tell.
 using probe_actor = caf::typed_actor<caf::reacts_to<msg::key_states>,
                                      caf::reacts_to<msg::pool_report>>;
+
+/// KVTIDE_TEST_RANKS runs the same tests with ranks of other processes.
+bool is_far(rank_id rank) {
+  const auto* which = std::getenv("KVTIDE_TEST_RANKS");
+  const auto word = std::string_view{which != nullptr ? which : "local"};
+  if (word != "local" && word != "remote" && word != "mixed")
+    ADD_FAILURE() << "KVTIDE_TEST_RANKS is \"" << word
+                  << "\": pass local, remote, or mixed";
+  return word == "remote" || (word == "mixed" && rank % 2 == 1);
+}
 
 } // namespace
 
@@ -73,6 +85,7 @@ struct test_system::state {
 
   [[nodiscard]] gpu_worker_config worker_config(rank_id rank) const {
     auto out = worker_config_of(config.opts, rank, 1);
+    out.remote = is_far(rank);
     out.idle_delay = config.worker_idle;
     out.on_breach = ear.listener();
     return out;
@@ -83,6 +96,21 @@ struct test_system::state {
   template <class Message>
   void tell(Message message) {
     world.send(around.scheduler, std::move(message));
+    go_on();
+  }
+
+  /// As if its rank, if there is one, had said so.
+  void tell_report(const msg::transfer_done& x) {
+    auto message = msg::transfers_done{{x}};
+    if (x.rank < ranks.size())
+      ranks[x.rank].say(std::move(message));
+    else
+      world.send(around.scheduler, std::move(message));
+    go_on();
+  }
+
+  /// Unless calls only enter the mailbox.
+  void go_on() {
     if (queued)
       return;
     if (const auto victim = std::exchange(doomed, nullptr)) {
@@ -449,7 +477,7 @@ bool test_system::plan_comes_before_the_answer(const turn& what) {
 
 void test_system::report(job_id job, rank_id rank, job_status status,
                          incarnation_id incarnation) {
-  st_->tell(msg::transfers_done{{{job, rank, incarnation, status, 0}}});
+  st_->tell_report({job, rank, incarnation, status, 0});
 }
 
 void test_system::kill_rank(rank_id rank) {
@@ -488,9 +516,8 @@ void test_system::fail_and_kill_cache(job_id job, std::size_t messages) {
   doom_cache(messages);
   for (rank_id r = 0; r + 1 < st_->ranks.size(); ++r)
     done(job, {r, true});
-  st_->tell(
-    msg::transfers_done{{{job, static_cast<rank_id>(st_->ranks.size() - 1), 1,
-                          job_status::failed, 0}}});
+  const auto last = static_cast<rank_id>(st_->ranks.size() - 1);
+  st_->tell_report({job, last, 1, job_status::failed, 0});
 }
 
 void test_system::doom_cache(std::size_t messages) {
