@@ -173,6 +173,7 @@ json timing_json(const report& what) {
   const auto longest
     = std::chrono::duration<double, std::milli>{spent.longest}.count();
   return {{"wall_seconds", times.wall_seconds},
+          {"drain_seconds", times.drain_seconds},
           {"runtime_share", times.share(spent.all())},
           {"runtime_shares",
            {{"calls", times.share(spent.calls)},
