@@ -49,7 +49,7 @@ engine::engine(const replay_options& opts, const std::vector<trace_row>& rows,
 }
 
 report engine::run() {
-  start_ = std::chrono::steady_clock::now();
+  start_ = last_issue_ = std::chrono::steady_clock::now();
   while (!over())
     turn();
   const auto last = std::chrono::steady_clock::now();
@@ -192,6 +192,10 @@ void engine::drain() {
 void engine::issue(batch work) {
   work.call.step = next_step_++;
   work.call.finished = std::exchange(finished_, {});
+  const auto last
+    = std::exchange(last_issue_, std::chrono::steady_clock::now());
+  longest_gap_
+    = std::max<std::chrono::nanoseconds>(longest_gap_, last_issue_ - last);
   if (opts_.pace_us > 0) {
     std::this_thread::sleep_until(next_issue_);
     next_issue_ = std::chrono::steady_clock::now()
@@ -357,6 +361,7 @@ report engine::make_report() {
   res.left.requests = live_.size();
   res.left.blocks = pool.size() - pool.free_blocks();
   res.left.reserved = batcher_.reserved_blocks();
+  res.times.longest_gap = longest_gap_;
   res.times.step_ns = std::move(step_ns_);
   std::sort(res.times.step_ns.begin(), res.times.step_ns.end());
   return res;

@@ -137,7 +137,9 @@ void lanes::end_step(step_id step, nanoseconds_t end) {
 
 void lanes::settle() {
   checks_open_ = false;
+  // All are asked first: who is silent is waited for once.
   for_each([](seat& at) { at.way->settle(); });
+  for_each([](seat& at) { at.way->await_settled(); });
 }
 
 void lanes::settle_checks() {

@@ -111,6 +111,9 @@ struct timing {
   double wall_seconds = 0;
   /// From the end of the last request until nothing was in flight.
   double drain_seconds = 0;
+  /// The longest time between the starts of two steps, whatever the engine
+  /// waited for meanwhile.
+  std::chrono::nanoseconds longest_gap{0};
   /// How much of it the engine's thread spent in the runtime.
   runtime_time runtime;
   /// Spent in the runtime, per step, in nanoseconds; sorted.
