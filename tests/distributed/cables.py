@@ -7,7 +7,7 @@ import subprocess
 import threading
 import time
 
-from processes import LIBC, Failure
+from processes import LIBC, Failure, HeldUp
 
 CLONE_NEWNET = 0x40000000
 # A new link, or one that is up again, may take seconds on a busy machine.
@@ -79,7 +79,7 @@ class Cable:
             prober.start()
             prober.join(LINK_SECONDS + 5)
         if not reached.is_set():
-            raise Failure(f"a link carried nothing for {LINK_SECONDS} s")
+            raise HeldUp(f"a link carried nothing for {LINK_SECONDS} s")
 
     def probe(self, address, reached):
         """On a thread of its own, which stays in the namespace."""
@@ -100,7 +100,7 @@ def why_no_namespaces():
     try:
         with Cable(99):
             return None
-    except (Failure, OSError) as failure:
+    except (Failure, HeldUp, OSError) as failure:
         return str(failure)
 
 
@@ -109,5 +109,5 @@ def why_no_netem():
         with Cable(98) as cable:
             cable.spoil(True)
             return None
-    except (Failure, OSError) as failure:
+    except (Failure, HeldUp, OSError) as failure:
         return str(failure)

@@ -43,7 +43,8 @@ sys.dont_write_bytecode = True
 from cables import Cable, why_no_namespaces, why_no_netem
 from faults import KINDS, LINK_KINDS, Plan, write_trace
 from outcome import check, describe, fail, result_of, summary
-from processes import Failure, Process, die_with_parent, free_port
+from processes import (Failure, HeldUp, Process, die_with_parent,
+                       free_port)
 
 RANKS = 4
 READY_SECONDS = 40
@@ -55,10 +56,6 @@ MODEL = ("--device-blocks", "500", "--host-bytes", "8MiB", "--clock", "real",
          "--layers", "2", "--tokens-per-block", "16")
 TITLE = (" seed  ranks dir pool   steps  loads away  bare  late  wait ms  "
          "faults, seconds after the start")
-
-
-class HeldUp(Exception):
-    """The machine took so long that the run says nothing."""
 
 
 class Run:

@@ -19,6 +19,10 @@ class Failure(Exception):
     """A check that does not hold."""
 
 
+class HeldUp(Exception):
+    """The machine took so long that a run says nothing."""
+
+
 def die_with_parent():
     """So that a process does not outlive a test that was killed."""
     LIBC.prctl(1, signal.SIGKILL)
