@@ -273,30 +273,13 @@ void batcher::remove(const sequence_ptr& seq,
 
 bool batcher::released(request_id request,
                        const std::vector<block_id>& blocks) {
-  auto& reserved = reserved_[request];
-  auto known = true;
-  for (const auto block : blocks) {
-    const auto found = std::find(reserved.begin(), reserved.end(), block);
-    if (found == reserved.end()) {
-      known = false;
-      continue;
-    }
-    reserved.erase(found);
-    --reserved_count_;
-    tables_.release({block});
-  }
-  if (reserved.empty())
-    reserved_.erase(request);
-  return known;
+  const auto free = reserved_.remove(request, blocks);
+  tables_.release(free);
+  return free.size() == blocks.size();
 }
 
 void batcher::reserve(request_id request, const std::vector<block_id>& blocks) {
-  if (blocks.empty())
-    return;
-  auto& reserved = reserved_[request];
-  reserved.insert(reserved.end(), blocks.begin(), blocks.end());
-  reserved_count_ += blocks.size();
-  counts_.held_blocks += blocks.size();
+  counts_.held_blocks += reserved_.add(request, blocks);
 }
 
 block_pool::reuse batcher::order_of(const sequence& seq) noexcept {

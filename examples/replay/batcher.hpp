@@ -8,13 +8,13 @@
 #include "examples/replay/kv_tables.hpp"
 #include "examples/replay/options.hpp"
 #include "examples/replay/report.hpp"
+#include "examples/replay/reservations.hpp"
 #include "examples/replay/runtime_link.hpp"
 #include "examples/replay/sequence.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <unordered_map>
 #include <vector>
 
 namespace kvtide::replay {
@@ -63,7 +63,7 @@ public:
 
   /// Blocks that wait for `blocks_released`.
   [[nodiscard]] std::size_t reserved_blocks() const noexcept {
-    return reserved_count_;
+    return reserved_.size();
   }
 
   /// True if a request of this size could ever run.
@@ -125,8 +125,7 @@ private:
   /// For the next plan.
   std::vector<request_id> preempted_;
   token_count budget_ = 0;
-  std::unordered_map<request_id, std::vector<block_id>> reserved_;
-  std::size_t reserved_count_ = 0;
+  reservations reserved_;
 };
 
 } // namespace kvtide::replay

@@ -27,6 +27,12 @@ constexpr int drain_steps = 20'000;
 // here.
 constexpr request_id revisits_behind = request_id{1} << 40;
 
+double seconds_since(std::chrono::steady_clock::time_point moment) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now()
+                                       - moment)
+    .count();
+}
+
 } // namespace
 
 engine::engine(const replay_options& opts, const std::vector<trace_row>& rows,
@@ -43,19 +49,19 @@ engine::engine(const replay_options& opts, const std::vector<trace_row>& rows,
 }
 
 report engine::run() {
-  start_ = std::chrono::steady_clock::now();
+  start_ = last_issue_ = std::chrono::steady_clock::now();
   while (!over())
     turn();
+  const auto last = std::chrono::steady_clock::now();
   drain();
   auto res = make_report();
+  res.times.drain_seconds = seconds_since(last);
   lanes_->unregister();
   res.left.jobs_at_shutdown = link_.close();
   plans_.close();
   res.failed_calls = link_.failed_calls() + foreign_releases_;
   res.first_failure = link_.first_failure();
-  res.times.wall_seconds
-    = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_)
-        .count();
+  res.times.wall_seconds = seconds_since(start_);
   res.times.runtime = spent_;
   return res;
 }
@@ -186,6 +192,10 @@ void engine::drain() {
 void engine::issue(batch work) {
   work.call.step = next_step_++;
   work.call.finished = std::exchange(finished_, {});
+  const auto last
+    = std::exchange(last_issue_, std::chrono::steady_clock::now());
+  longest_gap_
+    = std::max<std::chrono::nanoseconds>(longest_gap_, last_issue_ - last);
   if (opts_.pace_us > 0) {
     std::this_thread::sleep_until(next_issue_);
     next_issue_ = std::chrono::steady_clock::now()
@@ -350,6 +360,8 @@ report engine::make_report() {
   const auto& pool = batcher_.tables().pool();
   res.left.requests = live_.size();
   res.left.blocks = pool.size() - pool.free_blocks();
+  res.left.reserved = batcher_.reserved_blocks();
+  res.times.longest_gap = longest_gap_;
   res.times.step_ns = std::move(step_ns_);
   std::sort(res.times.step_ns.begin(), res.times.step_ns.end());
   return res;

@@ -147,6 +147,8 @@ private:
   std::size_t next_row_ = 0;
   std::chrono::steady_clock::time_point start_;
   std::chrono::steady_clock::time_point next_issue_;
+  std::chrono::steady_clock::time_point last_issue_;
+  std::chrono::nanoseconds longest_gap_{0};
   std::size_t rows_ended_ = 0;
   request_id next_revisit_ = 0;
   std::multimap<nanoseconds_t, sequence_ptr> revisits_;

@@ -66,8 +66,9 @@ public:
   ///            clock.
   virtual void end_step(step_id step, nanoseconds_t end) = 0;
 
-  /// Blocks until everything that was said before is over, compute included.
+  /// Asks for the end of everything that was said before, compute included.
   virtual void settle() = 0;
+  virtual void await_settled() = 0;
 
   /// What was compared and has been heard of since the last call.
   [[nodiscard]] virtual check_tally take_tally() = 0;

@@ -137,7 +137,9 @@ void lanes::end_step(step_id step, nanoseconds_t end) {
 
 void lanes::settle() {
   checks_open_ = false;
+  // All are asked first: who is silent is waited for once.
   for_each([](seat& at) { at.way->settle(); });
+  for_each([](seat& at) { at.way->await_settled(); });
 }
 
 void lanes::settle_checks() {
@@ -191,9 +193,15 @@ void lanes::readmit() {
       });
 }
 
+void lanes::lose_process(const seat& first) {
+  const auto life = first.life;
+  for (auto& at : seats_)
+    if (at.way && at.life == life)
+      lose(at);
+}
+
 void lanes::lose(seat& at) {
-  if (at.where != standing::away)
-    outages_.process_lost(at.rank);
+  outages_.process_lost(at.rank);
   tally_.add(at.way->take_tally());
   at.way.reset();
   at.where = standing::away;
@@ -205,7 +213,8 @@ void lanes::guarded(seat& at, What what) {
   try {
     what(at);
   } catch (const lane_lost&) {
-    lose(at);
+    // Who waited for one rank need not wait for its neighbours as well.
+    lose_process(at);
   }
 }
 

@@ -118,6 +118,8 @@ private:
   /// The same for all that take part in steps.
   template <class What>
   void for_each(What what);
+  /// All ranks of its process.
+  void lose_process(const seat& first);
   void lose(seat& at);
   void dial(seat& at);
   void dial_again(seat& at);

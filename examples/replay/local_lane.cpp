@@ -116,6 +116,10 @@ void local_lane::end_step(step_id step, nanoseconds_t end) {
 }
 
 void local_lane::settle() {
+  // Nothing is to be said.
+}
+
+void local_lane::await_settled() {
   if (auto* stream = arena_.lane())
     stream->finish();
 }

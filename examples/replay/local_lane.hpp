@@ -36,6 +36,7 @@ public:
   void compute(const kv_work& work) override;
   void end_step(step_id step, nanoseconds_t end) override;
   void settle() override;
+  void await_settled() override;
   check_tally take_tally() override;
   copy_work get_copies() override;
   void unregister_kv() override;

@@ -95,10 +95,14 @@ void remote_lane::end_step(step_id step, nanoseconds_t end) {
 }
 
 void remote_lane::settle() {
-  if (!std::exchange(unsettled_, false))
-    return;
-  ask(word_message("settle"), "settled");
-  await("settled");
+  settling_ = std::exchange(unsettled_, false);
+  if (settling_)
+    ask(word_message("settle"), "settled");
+}
+
+void remote_lane::await_settled() {
+  if (std::exchange(settling_, false))
+    await("settled");
 }
 
 check_tally remote_lane::take_tally() {

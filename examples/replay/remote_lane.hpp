@@ -42,6 +42,7 @@ public:
   void compute(const kv_work& work) override;
   void end_step(step_id step, nanoseconds_t end) override;
   void settle() override;
+  void await_settled() override;
   check_tally take_tally() override;
   copy_work get_copies() override;
   void unregister_kv() override;
@@ -74,6 +75,8 @@ private:
   std::deque<question> open_;
   /// Something was said that `settle` has to wait for.
   bool unsettled_ = false;
+  /// It was asked for.
+  bool settling_ = false;
   check_tally tally_;
 };
 

@@ -79,6 +79,7 @@ std::vector<std::pair<const char*, std::uint64_t>> report::leftovers() const {
           {"sliding_entries", runtime.sliding_entries},
           {"engine_requests", left.requests},
           {"engine_blocks", left.blocks},
+          {"reserved_blocks", left.reserved},
           {"order_errors", runtime.order_errors},
           {"failed_calls", failed_calls}};
 }

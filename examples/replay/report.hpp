@@ -100,6 +100,8 @@ struct tally {
 struct remainder {
   std::uint64_t requests = 0;
   std::uint64_t blocks = 0;
+  /// Blocks that wait to be released.
+  std::uint64_t reserved = 0;
   std::uint64_t jobs_at_shutdown = 0;
 };
 
@@ -107,6 +109,11 @@ struct remainder {
 struct timing {
   /// From the first request until the runtime has stopped.
   double wall_seconds = 0;
+  /// From the end of the last request until nothing was in flight.
+  double drain_seconds = 0;
+  /// The longest time between the starts of two steps, whatever the engine
+  /// waited for meanwhile.
+  std::chrono::nanoseconds longest_gap{0};
   /// How much of it the engine's thread spent in the runtime.
   runtime_time runtime;
   /// Spent in the runtime, per step, in nanoseconds; sorted.

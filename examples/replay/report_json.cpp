@@ -167,12 +167,15 @@ json outages_json(const report& what) {
   return res;
 }
 
+double to_ms(std::chrono::nanoseconds span) {
+  return std::chrono::duration<double, std::milli>{span}.count();
+}
+
 json timing_json(const report& what) {
   const auto& times = what.times;
   const auto& spent = times.runtime;
-  const auto longest
-    = std::chrono::duration<double, std::milli>{spent.longest}.count();
   return {{"wall_seconds", times.wall_seconds},
+          {"drain_seconds", times.drain_seconds},
           {"runtime_share", times.share(spent.all())},
           {"runtime_shares",
            {{"calls", times.share(spent.calls)},
@@ -181,8 +184,9 @@ json timing_json(const report& what) {
           {"step_us_p50", times.step_us(0.5)},
           {"step_us_p99", times.step_us(0.99)},
           {"step_us_max", times.step_us(1)},
-          {"longest_wait_ms", longest},
+          {"longest_wait_ms", to_ms(spent.longest)},
           {"longest_wait_call", spent.longest_call},
+          {"longest_gap_ms", to_ms(times.longest_gap)},
           {"steps_without_cache", what.counts.steps_without_cache},
           {"outages", outages_json(what)},
           {"copies", copies_json(what)}};

@@ -181,10 +181,12 @@ std::string text_of(const outage& what) {
 void write_outages(page& out, const report& what) {
   if (!what.opts.has_remote_ranks())
     return;
+  using milliseconds = std::chrono::duration<double, std::milli>;
   const auto& times = what.times.runtime;
-  const auto wait = std::chrono::duration<double, std::milli>{times.longest};
   out.line("longest wait",
-           fixed(wait.count(), 1) + " ms in " + times.longest_call);
+           fixed(milliseconds{times.longest}.count(), 1) + " ms in "
+             + times.longest_call + "; between two steps "
+             + fixed(milliseconds{what.times.longest_gap}.count(), 1) + " ms");
   out.line("ranks away", grouped(what.outages.size()) + " times, "
                            + grouped(what.counts.steps_without_cache)
                            + " steps without the cache, "

@@ -112,6 +112,7 @@ void lane_host::answer(const nlohmann::json& message) {
     lane_.end_step(step_of(message), end_of(message));
   } else if (word == "settle") {
     lane_.settle();
+    lane_.await_settled();
     send(word_message("settled"));
   } else if (word == "stats") {
     send(to_message(lane_.get_copies()));

@@ -15,7 +15,8 @@ import tempfile
 
 sys.dont_write_bytecode = True
 
-from distributed import Failure, Process, free_port, write_trace
+from faults import write_trace
+from processes import Failure, Process, free_port
 
 SHARED = ("--device-blocks", "500", "--host-bytes", "4MiB")
 WAIT_SECONDS = 60

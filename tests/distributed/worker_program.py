@@ -14,7 +14,7 @@ import time
 
 sys.dont_write_bytecode = True
 
-from distributed import Failure, Process, free_port
+from processes import Failure, Process, free_port
 
 
 def refuse(worker, word, *options):

@@ -16,6 +16,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <sys/socket.h>
 #include <thread>
 #include <unistd.h>
 #include <utility>
@@ -95,6 +96,7 @@ protected:
     uut.compute(work);
     uut.end_step(step, 0);
     uut.settle();
+    uut.await_settled();
   }
 
   static kv_work write_and_check(std::uint64_t written, std::uint64_t wanted) {
@@ -123,6 +125,25 @@ protected:
   std::optional<runtime> rt;
   std::thread thread;
 };
+
+// Several that are silent are to be waited for at the same time.
+TEST_F(LaneHost, IsAskedToSettleWithoutWaiting) {
+  const auto elsewhere = path + "2";
+  const auto listener = listen_at(elsewhere);
+  auto uut = remote_lane::dial(opts, 0, elsewhere);
+  ASSERT_NE(uut, nullptr);
+  uut->set_limit(1h);
+  uut->compute(write_and_check(5, 5));
+  uut->settle();
+  auto silent
+    = frame_stream{unique_fd{accept4(listener.get(), nullptr, nullptr, 0)}};
+  const auto until = std::chrono::steady_clock::now() + 10s;
+  for (const auto* word : {"hello", "compute", "settle"}) {
+    const auto message = silent.receive(until);
+    ASSERT_TRUE(message.has_value());
+    EXPECT_EQ(word_of(*message), word);
+  }
+}
 
 TEST_F(LaneHost, DoesWhatTheEngineSays) {
   auto uut = dial(opts);
