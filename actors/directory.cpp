@@ -63,15 +63,12 @@ directory_node::~directory_node() {
 }
 
 error directory_node::serve(const directory_actor& desk) {
-  // A network carries messages and does not ask which.
-  return network_ ? network_->open_door(
-           *system_, caf::actor_cast<rank_door_actor>(desk), {})
-                  : error{};
+  return network_ ? network_->open_directory(*system_, desk) : error{};
 }
 
-error directory_node::dial_as(const rank_link_port& user,
-                              const std::string& address) {
-  return network_->open_link(*system_, user, address);
+error directory_node::dial(const directory_seeker& user,
+                           const std::string& address) {
+  return network_->open_seeker(*system_, user, address);
 }
 
 void directory_node::close_network() {
@@ -95,6 +92,17 @@ result<std::shared_ptr<directory_node>> node_for(const directory_place& place) {
       refused.code != ec::none)
     return refused;
   return std::make_shared<directory_node>(place.network);
+}
+
+error introduce(directory_node& node, const directory_seeker& user,
+                const directory_place& place) {
+  if (place.here == nullptr)
+    return node.dial(user, place.address);
+  const auto& desk = directory_access::impl_of(*place.here).desk;
+  caf::anon_send(user,
+                 msg::knock{msg::protocol_version,
+                            caf::actor_cast<caf::strong_actor_ptr>(desk)});
+  return {};
 }
 
 // -- directory ----------------------------------------------------------------
