@@ -203,8 +203,10 @@ struct router::impl {
   ticket_id send(const std::vector<prefix_hash>& hashes,
                  std::function<void(replica_choice)> answer) {
     const auto ticket = ++last_ticket;
-    caf::anon_send(desk,
-                   msg::route{ticket, runs_of(hashes), std::move(answer)});
+    caf::anon_send(desk, msg::route{ticket,
+                                    static_cast<token_count>(hashes.size())
+                                      * shape.hash_tokens,
+                                    runs_of(hashes), std::move(answer)});
     return ticket;
   }
 
@@ -247,6 +249,8 @@ result<router> router::start(const router_options& opts) {
   using namespace std::chrono_literals;
   if (opts.timeout < 1ms || opts.timeout > 1min)
     return invalid("timeout: must be 1 ms to 1 min");
+  if (!(opts.least_share >= 0 && opts.least_share <= 1))
+    return invalid("least_share: must be 0 to 1");
   auto shape = core::make_layout(opts.shared);
   if (!shape)
     return shape.failure();
@@ -269,7 +273,8 @@ result<router> router::start(const router_options& opts) {
   out->node = node.value();
   out->queue
     = std::make_shared<event_queue<replica_choice>>(std::move(ready).value());
-  out->desk = out->node->system().spawn(router_desk, opts.timeout);
+  out->desk = out->node->system().spawn(
+    router_desk, router_desk_config{opts.timeout, opts.least_share});
   let_go_of_logger();
   if (auto refused = introduce(*out->node, out->desk, opts.place);
       refused.code != ec::none)
