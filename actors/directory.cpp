@@ -63,15 +63,12 @@ directory_node::~directory_node() {
 }
 
 error directory_node::serve(const directory_actor& desk) {
-  // A network carries messages and does not ask which.
-  return network_ ? network_->open_door(
-           *system_, caf::actor_cast<rank_door_actor>(desk), {})
-                  : error{};
+  return network_ ? network_->open_directory(*system_, desk) : error{};
 }
 
-error directory_node::dial_as(const rank_link_port& user,
-                              const std::string& address) {
-  return network_->open_link(*system_, user, address);
+error directory_node::dial(const directory_seeker& user,
+                           const std::string& address) {
+  return network_->open_seeker(*system_, user, address);
 }
 
 void directory_node::close_network() {
@@ -95,6 +92,17 @@ result<std::shared_ptr<directory_node>> node_for(const directory_place& place) {
       refused.code != ec::none)
     return refused;
   return std::make_shared<directory_node>(place.network);
+}
+
+error introduce(directory_node& node, const directory_seeker& user,
+                const directory_place& place) {
+  if (place.here == nullptr)
+    return node.dial(user, place.address);
+  const auto& desk = directory_access::impl_of(*place.here).desk;
+  caf::anon_send(user,
+                 msg::knock{msg::protocol_version,
+                            caf::actor_cast<caf::strong_actor_ptr>(desk)});
+  return {};
 }
 
 // -- directory ----------------------------------------------------------------
@@ -195,8 +203,10 @@ struct router::impl {
   ticket_id send(const std::vector<prefix_hash>& hashes,
                  std::function<void(replica_choice)> answer) {
     const auto ticket = ++last_ticket;
-    caf::anon_send(desk,
-                   msg::route{ticket, runs_of(hashes), std::move(answer)});
+    caf::anon_send(desk, msg::route{ticket,
+                                    static_cast<token_count>(hashes.size())
+                                      * shape.hash_tokens,
+                                    runs_of(hashes), std::move(answer)});
     return ticket;
   }
 
@@ -239,6 +249,8 @@ result<router> router::start(const router_options& opts) {
   using namespace std::chrono_literals;
   if (opts.timeout < 1ms || opts.timeout > 1min)
     return invalid("timeout: must be 1 ms to 1 min");
+  if (!(opts.least_share >= 0 && opts.least_share <= 1))
+    return invalid("least_share: must be 0 to 1");
   auto shape = core::make_layout(opts.shared);
   if (!shape)
     return shape.failure();
@@ -261,7 +273,8 @@ result<router> router::start(const router_options& opts) {
   out->node = node.value();
   out->queue
     = std::make_shared<event_queue<replica_choice>>(std::move(ready).value());
-  out->desk = out->node->system().spawn(router_desk, opts.timeout);
+  out->desk = out->node->system().spawn(
+    router_desk, router_desk_config{opts.timeout, opts.least_share});
   let_go_of_logger();
   if (auto refused = introduce(*out->node, out->desk, opts.place);
       refused.code != ec::none)

@@ -6,11 +6,8 @@
 
 #include "messages/directory.hpp"
 
-#include <caf/actor_cast.hpp>
-#include <caf/actor_control_block.hpp>
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
-#include <caf/send.hpp>
 
 #include <memory>
 #include <optional>
@@ -37,12 +34,10 @@ public:
   /// Serves `desk` to peers that dial in.
   [[nodiscard]] error serve(const directory_actor& desk);
 
-  /// Keeps dialing `address`; tells `user`, who understands `knock`, of the
-  /// directory there whenever it is reached.
-  template <class Handle>
-  [[nodiscard]] error dial(const Handle& user, const std::string& address) {
-    return dial_as(caf::actor_cast<rank_link_port>(user), address);
-  }
+  /// Keeps dialing `address`; tells `user` of the directory there whenever it
+  /// is reached.
+  [[nodiscard]] error dial(const directory_seeker& user,
+                           const std::string& address);
 
   /// Without effect if there is none.
   void close_network();
@@ -50,9 +45,6 @@ public:
   [[nodiscard]] std::string address() const;
 
 private:
-  [[nodiscard]] error dial_as(const rank_link_port& user,
-                              const std::string& address);
-
   caf::actor_system_config config_;
   std::shared_ptr<kvtide::network> network_;
   std::optional<caf::actor_system> system_;
@@ -77,16 +69,8 @@ struct directory_access {
 node_for(const directory_place& place);
 
 /// Tells `user` where the directory is, now and whenever it is found again.
-template <class Handle>
-[[nodiscard]] error introduce(directory_node& node, const Handle& user,
-                              const directory_place& place) {
-  if (place.here == nullptr)
-    return node.dial(user, place.address);
-  const auto& desk = directory_access::impl_of(*place.here).desk;
-  caf::anon_send(user,
-                 msg::knock{msg::protocol_version,
-                            caf::actor_cast<caf::strong_actor_ptr>(desk)});
-  return {};
-}
+[[nodiscard]] error introduce(directory_node& node,
+                              const directory_seeker& user,
+                              const directory_place& place);
 
 } // namespace kvtide

@@ -8,6 +8,7 @@
 
 #include "kvtide/network.hpp"
 
+#include "messages/directory.hpp"
 #include "messages/join.hpp"
 
 #include <caf/fwd.hpp>
@@ -17,6 +18,8 @@
 
 namespace kvtide {
 
+/// Each `open_` is called once, and one of them only. Whoever is dialed and
+/// turns out to be something else is left alone, with a sentence in the log.
 class network {
 public:
   network() = default;
@@ -28,7 +31,7 @@ public:
   virtual void prepare(caf::actor_system_config& config) = 0;
 
   /// Publishes a door where `network_options::listen` says, and keeps dialing
-  /// `addresses`, where links listen, to knock in its name. Called once.
+  /// `addresses`, where links listen, to knock in its name.
   [[nodiscard]] virtual error
   open_door(caf::actor_system& sys, const rank_door_actor& door,
             const std::vector<std::string>& addresses)
@@ -36,10 +39,22 @@ public:
 
   /// Publishes a link where `network_options::listen` says, or keeps dialing
   /// `scheduler`, where a door listens, and knocks at the link in its name
-  /// whenever it is reached. Called once.
+  /// whenever it is reached.
   [[nodiscard]] virtual error open_link(caf::actor_system& sys,
                                         const rank_link_port& link,
                                         const std::string& scheduler)
+    = 0;
+
+  /// Publishes a directory where `network_options::listen` says.
+  [[nodiscard]] virtual error open_directory(caf::actor_system& sys,
+                                             const directory_actor& desk)
+    = 0;
+
+  /// Keeps dialing `address`, where a directory listens, and knocks at `user`
+  /// in its name whenever it is reached.
+  [[nodiscard]] virtual error open_seeker(caf::actor_system& sys,
+                                          const directory_seeker& user,
+                                          const std::string& address)
     = 0;
 
   /// Stops to dial and to listen; before the system ends.

@@ -14,7 +14,8 @@ namespace kvtide {
 // -- message handlers ---------------------------------------------------------
 
 void router_desk_state::ask(msg::route& x) {
-  auto what = question{x.ticket, now() + timeout.count(), std::move(x.answer)};
+  auto what = question{x.ticket, x.tokens, now() + timeout.count(),
+                       std::move(x.answer)};
   if (!directory)
     return fail(what, "no directory can be reached");
   if (open.size() == most_questions)
@@ -44,20 +45,19 @@ void router_desk_state::found(msg::replicas_found& x) {
                    [&](const question& one) { return one.ticket == x.ticket; });
   if (at == open.end())
     return; // It came too late.
-  const auto answer = std::move(at->answer);
+  const auto asked = std::move(*at);
   open.erase(at);
   auto out = replica_choice{};
   out.ticket = x.ticket;
   if (!x.refused.empty())
     out.reason = {ec::unsupported, std::move(x.refused)};
   out.all = std::move(x.all);
-  for (const auto& one : out.all)
-    if (one.replica == x.best) {
-      out.tokens = one.tokens;
-      out.chunks = one.chunks;
-    }
-  out.replica = std::move(x.best);
-  answer(std::move(out));
+  if (const auto* best = chooser.choose(out.all, x.best, asked.tokens)) {
+    out.replica = best->replica;
+    out.tokens = best->tokens;
+    out.chunks = best->chunks;
+  }
+  asked.answer(std::move(out));
 }
 
 void router_desk_state::woke() {
@@ -99,10 +99,11 @@ nanoseconds_t router_desk_state::now() const {
 
 router_actor::behavior_type
 router_desk(router_actor::stateful_pointer<router_desk_state> self,
-            std::chrono::nanoseconds timeout) {
+            router_desk_config config) {
   auto& st = self->state;
   st.self = self;
-  st.timeout = timeout;
+  st.timeout = config.timeout;
+  st.chooser = core::replica_chooser{config.least_share};
   // A peer that says something else has dialed the wrong port.
   self->set_default_handler(caf::drop);
   self->set_down_handler(

@@ -5,6 +5,7 @@
 #include "kvtide/directory.hpp"
 
 #include "actors/alarm.hpp"
+#include "core/replica_chooser.hpp"
 #include "messages/router.hpp"
 
 #include <caf/actor_addr.hpp>
@@ -21,11 +22,18 @@ namespace kvtide {
 /// Questions that may wait for a directory.
 inline constexpr std::size_t most_questions = 4'096;
 
+/// Startup parameters of a router's actor, see `router_options`.
+struct router_desk_config {
+  std::chrono::nanoseconds timeout{0};
+  double least_share = 0;
+};
+
 struct router_desk_state {
   static inline const char* name = "router";
 
   struct question {
     ticket_id ticket = 0;
+    token_count tokens = 0;
     nanoseconds_t due = never;
     std::function<void(replica_choice)> answer;
   };
@@ -50,6 +58,7 @@ struct router_desk_state {
 
   router_actor::pointer self = nullptr;
   std::chrono::nanoseconds timeout{0};
+  core::replica_chooser chooser{0};
   directory_actor directory;
   /// In the order in which they have to be answered.
   std::deque<question> open;
@@ -59,6 +68,6 @@ struct router_desk_state {
 /// Carries questions to a directory, and answers each in time.
 router_actor::behavior_type
 router_desk(router_actor::stateful_pointer<router_desk_state> self,
-            std::chrono::nanoseconds timeout);
+            router_desk_config config);
 
 } // namespace kvtide

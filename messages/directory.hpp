@@ -148,6 +148,9 @@ using directory_actor
                      caf::reacts_to<msg::publish>,
                      caf::reacts_to<msg::ask_replicas>>;
 
+/// Who has to hear where a directory is, before it can ask.
+using directory_seeker = caf::typed_actor<caf::reacts_to<msg::knock>>;
+
 /// Who asks for answers.
 using directory_user_port
   = caf::typed_actor<caf::reacts_to<msg::enrolled>,

@@ -21,6 +21,8 @@ namespace kvtide::msg {
 /// From the process that routes: ask for this prompt.
 struct route {
   ticket_id ticket = 0;
+  /// Of the prompt.
+  token_count tokens = 0;
   std::vector<key_run> runs;
   /// Takes the answer, on the thread of the actor.
   std::function<void(replica_choice)> answer;

@@ -30,6 +30,13 @@ std::set<std::string> interface_of(const caf::actor_system& sys) {
   return sys.message_types(caf::detail::type_list<Handle>{});
 }
 
+/// All that a network of this library publishes and others dial.
+std::vector<peer_kind> kinds_of_peers(const caf::actor_system& sys) {
+  return {{"scheduler", interface_of<rank_door_actor>(sys)},
+          {"worker", interface_of<rank_link_port>(sys)},
+          {"directory", interface_of<directory_actor>(sys)}};
+}
+
 /// Several in the time after which silence means a loss.
 std::chrono::milliseconds heartbeat(const network_options& opts) {
   return std::max<std::chrono::milliseconds>(opts.detection / 8, 20ms);
@@ -88,8 +95,7 @@ error caf_network::open_door(caf::actor_system& sys,
                              const std::vector<std::string>& addresses) {
   auto config = dialer_config{};
   config.targets = addresses;
-  config.interface = interface_of<rank_link_port>(sys);
-  config.what = "worker";
+  config.wanted = "worker";
   const auto self = caf::actor_cast<caf::strong_actor_ptr>(door);
   config.reached = [self](const caf::strong_actor_ptr& peer) {
     caf::anon_send(caf::actor_cast<rank_link_port>(peer),
@@ -104,14 +110,36 @@ error caf_network::open_link(caf::actor_system& sys, const rank_link_port& link,
   auto config = dialer_config{};
   if (!scheduler.empty())
     config.targets = {scheduler};
-  config.interface = interface_of<rank_door_actor>(sys);
-  config.what = "scheduler";
+  config.wanted = "scheduler";
   config.reached = [link](const caf::strong_actor_ptr& peer) {
     caf::anon_send(link, msg::knock{msg::protocol_version, peer});
   };
   return open(sys,
               {caf::actor_cast<caf::strong_actor_ptr>(link),
                interface_of<rank_link_port>(sys)},
+              std::move(config));
+}
+
+error caf_network::open_directory(caf::actor_system& sys,
+                                  const directory_actor& desk) {
+  return open(sys,
+              {caf::actor_cast<caf::strong_actor_ptr>(desk),
+               interface_of<directory_actor>(sys)},
+              {});
+}
+
+error caf_network::open_seeker(caf::actor_system& sys,
+                               const directory_seeker& user,
+                               const std::string& address) {
+  auto config = dialer_config{};
+  config.targets = {address};
+  config.wanted = "directory";
+  config.reached = [user](const caf::strong_actor_ptr& peer) {
+    caf::anon_send(user, msg::knock{msg::protocol_version, peer});
+  };
+  return open(sys,
+              {caf::actor_cast<caf::strong_actor_ptr>(user),
+               interface_of<directory_seeker>(sys)},
               std::move(config));
 }
 
@@ -148,6 +176,7 @@ error caf_network::open_all(caf::actor_system& sys, published what,
   config.guard = porter_;
   config.broker = broker_;
   config.patience = patience(opts_);
+  config.kinds = kinds_of_peers(sys);
   config.find
     = [opts = opts_](const std::string& name) -> result<std::vector<endpoint>> {
     auto address = core::read_peer_address(name, "the address");

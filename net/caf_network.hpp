@@ -32,6 +32,12 @@ public:
   error open_link(caf::actor_system& sys, const rank_link_port& link,
                   const std::string& scheduler) override;
 
+  error open_directory(caf::actor_system& sys,
+                       const directory_actor& desk) override;
+
+  error open_seeker(caf::actor_system& sys, const directory_seeker& user,
+                    const std::string& address) override;
+
   void close() override;
 
   std::string address() const override;

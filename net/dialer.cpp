@@ -32,9 +32,15 @@ void dialer_state::take(const dial_ended& x) {
     ->request(config.broker, config.patience, caf::connect_atom_v,
               caf::io::scribe_ptr{peer}, peer->port())
     .then(
-      [this, index](const caf::node_id&, const caf::strong_actor_ptr& published,
-                    const std::set<std::string>& interface) {
-        greet(index, published, interface);
+      [this, index, peer](const caf::node_id&,
+                          const caf::strong_actor_ptr& published,
+                          const std::set<std::string>& interface) {
+        const auto why = published == nullptr ? "nothing is published there"
+                                              : fault_of(interface);
+        if (why.empty())
+          return greet(index, published);
+        peer->drop_later(why);
+        fail(index, why, published == nullptr ? first_pause : wrong_peer_pause);
       },
       [this, index, peer](const caf::error&) {
         peer->drop_later("it did not speak the protocol");
@@ -43,18 +49,28 @@ void dialer_state::take(const dial_ended& x) {
       });
 }
 
-void dialer_state::greet(std::size_t index, const caf::strong_actor_ptr& peer,
-                         const std::set<std::string>& interface) {
+std::string
+dialer_state::fault_of(const std::set<std::string>& interface) const {
+  const auto found = std::find_if(
+    config.kinds.begin(), config.kinds.end(), [&](const peer_kind& kind) {
+      return self->system().assignable(interface, kind.interface);
+    });
+  if (found == config.kinds.end())
+    return "who listens there is no " + config.wanted
+         + ", or has another version of kvtide";
+  if (found->name != config.wanted)
+    return "a " + found->name + " listens there: name the address of a "
+         + config.wanted;
+  return {};
+}
+
+void dialer_state::greet(std::size_t index, const caf::strong_actor_ptr& peer) {
   auto& seat = targets[index];
-  if (peer == nullptr)
-    return fail(index, "nothing is published there");
-  if (!self->system().assignable(interface, config.interface))
-    return fail(index, "who is published there is no " + config.what);
   seat.peer = caf::actor_cast<caf::actor_addr>(peer);
   seat.since = std::chrono::steady_clock::now();
   self->monitor(peer);
   seat.said.clear();
-  log().info("network: reached the {} at {}", config.what, seat.name);
+  log().info("network: reached the {} at {}", config.wanted, seat.name);
   config.reached(peer);
 }
 
@@ -67,24 +83,26 @@ void dialer_state::on_down(const caf::down_msg& down) {
     // One that is lost at once, over and over, is not dialed faster for it.
     if (std::chrono::steady_clock::now() - seat.since > last_pause)
       seat.pause = first_pause;
-    log().warn("network: lost the {} at {}; dialing again", config.what,
+    log().warn("network: lost the {} at {}; dialing again", config.wanted,
                seat.name);
     dial_later(index);
   }
 }
 
-void dialer_state::fail(std::size_t index, const std::string& why) {
+void dialer_state::fail(std::size_t index, const std::string& why,
+                        std::chrono::milliseconds least_pause) {
   auto& seat = targets[index];
   if (std::exchange(seat.said, why) != why)
     log().warn("network: cannot reach the {} at {}: {}; dialing on",
-               config.what, seat.name, why);
-  dial_later(index);
+               config.wanted, seat.name, why);
+  dial_later(index, least_pause);
 }
 
-void dialer_state::dial_later(std::size_t index) {
+void dialer_state::dial_later(std::size_t index,
+                              std::chrono::milliseconds least_pause) {
   auto& pause = targets[index].pause;
-  self->delayed_send(caf::actor_cast<dialer_actor>(self), pause,
-                     dial_now{index});
+  self->delayed_send(caf::actor_cast<dialer_actor>(self),
+                     std::max(pause, least_pause), dial_now{index});
   pause = std::min(2 * pause, last_pause);
 }
 

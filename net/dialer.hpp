@@ -44,6 +44,17 @@ namespace kvtide::net {
 inline constexpr std::chrono::milliseconds first_pause{100};
 inline constexpr std::chrono::milliseconds last_pause{1'000};
 
+/// Where somebody answers who is not wanted, it takes a new start of one of
+/// both.
+inline constexpr std::chrono::milliseconds wrong_peer_pause{10'000};
+
+/// What can be published somewhere.
+struct peer_kind {
+  /// A noun.
+  std::string name;
+  std::set<std::string> interface;
+};
+
 struct dialer_config {
   std::shared_ptr<porter> guard;
   /// CAF's broker.
@@ -54,9 +65,9 @@ struct dialer_config {
   std::vector<std::string> targets;
   /// Where that is: asked on the porter's thread before each attempt.
   std::function<result<std::vector<endpoint>>(const std::string&)> find;
-  /// What has to be published there, and how sentences name it.
-  std::set<std::string> interface;
-  std::string what;
+  std::vector<peer_kind> kinds;
+  /// The one that has to be published there.
+  std::string wanted;
   /// Hears of each who was reached.
   std::function<void(const caf::strong_actor_ptr&)> reached;
 };
@@ -81,14 +92,20 @@ struct dialer_state {
 
   void take(const dial_ended& x);
 
-  void greet(std::size_t index, const caf::strong_actor_ptr& peer,
-             const std::set<std::string>& interface);
+  /// @returns why a peer is not who is wanted, a sentence without a point;
+  ///          empty if it is
+  [[nodiscard]] std::string
+  fault_of(const std::set<std::string>& interface) const;
+
+  void greet(std::size_t index, const caf::strong_actor_ptr& peer);
 
   void on_down(const caf::down_msg& down);
 
-  void fail(std::size_t index, const std::string& why);
+  void fail(std::size_t index, const std::string& why,
+            std::chrono::milliseconds least_pause = first_pause);
 
-  void dial_later(std::size_t index);
+  void dial_later(std::size_t index,
+                  std::chrono::milliseconds least_pause = first_pause);
 
   dialer_actor::pointer self = nullptr;
   dialer_config config;

@@ -75,6 +75,8 @@ public:
       opts.place.here = &*directory_;
       opts.shared = shape_.runtime_options();
       opts.timeout = std::chrono::seconds{10};
+      if (set_.policy != "directory_worth")
+        opts.least_share = 0;
       router_.emplace(get(router::start(opts)));
     }
     while (replicas_.size() < count - (set.late_rows > 0 && count > 1))
@@ -131,11 +133,6 @@ private:
       teller = get(make_publisher(
         {{&*directory_, {}, {}}, std::to_string(replicas_.size())}));
     replicas_.push_back(std::make_unique<replica>(shape_, std::move(teller)));
-    // One that comes late is not given everything at once.
-    sent_tokens_.push_back(
-      sent_tokens_.empty()
-        ? 0
-        : *std::min_element(sent_tokens_.begin(), sent_tokens_.end()));
     while (asks_ && router_->ask({}).all.size() < replicas_.size())
       ; // Until it takes part.
   }
@@ -172,29 +169,15 @@ private:
         }
       }
     }
-    // A prefix that everybody has must not draw everybody to one place.
-    if (set_.policy == "directory_worth" && answer.tokens * 8 < what.tokens) {
-      auto least = std::numeric_limits<token_count>::max();
-      for (const auto& one : answer.all)
-        if (const auto sent = sent_tokens_[std::stoul(one.replica)];
-            sent < least) {
-          least = sent;
-          best = one.replica;
-        }
-    }
     for (const auto& one : answer.all)
       if (one.replica == best)
         what.promised = one.tokens;
-    const auto to = std::stoul(best);
-    sent_tokens_[to] += what.tokens - what.promised;
-    return to;
+    return std::stoul(best);
   }
 
   const settings& set_;
   replica_shape shape_;
   std::size_t sent_ = 0;
-  /// By replica: what it was given to compute.
-  std::vector<token_count> sent_tokens_;
   bool asks_ = false;
   std::optional<directory> directory_;
   std::vector<std::unique_ptr<replica>> replicas_;

@@ -106,9 +106,11 @@ struct replica_choice {
   /// `ec::none`; `ec::timeout` if the directory cannot be reached or is too
   /// slow; `ec::unsupported` if it refuses to answer.
   error reason;
-  /// Who has most; of several the one that was named longest ago. Empty if
-  /// there is none.
+  /// Where the prompt should go: to who has most of it; of several to the one
+  /// that was named longest ago. Where nobody has `router_options::least_share`
+  /// of it: to who was given least. Empty if there is no replica.
   std::string replica;
+  /// What that one has.
   token_count tokens = 0;
   std::uint64_t chunks = 0;
   /// Of everyone, for a router that knows who is busy.
@@ -125,6 +127,12 @@ struct router_options {
 
   /// Longest wait for an answer, 1 ms to 1 min.
   std::chrono::milliseconds timeout{50};
+
+  /// Who has less than this part of a prompt is not followed: the prompt goes
+  /// to the replica that got least to compute from this router so far. A
+  /// beginning that all prompts share then draws them to no place. 0 to 1; 0:
+  /// always to who has most.
+  double least_share = 0.125;
 };
 
 /// Asks a directory where a prompt should go. An answer is advice: it may be

@@ -387,12 +387,13 @@ TEST_F(DirectoryDesk, WhatCannotBeReadHasNoEffect) {
 class Router : public DirectoryDesk {
 protected:
   Router() {
-    desk_of_router = world.spawn(router_desk, std::chrono::nanoseconds{50ms});
+    desk_of_router = world.spawn(router_desk, router_desk_config{50ms, 0.5});
   }
 
   void ask(ticket_id ticket, const std::vector<std::uint64_t>& digests) {
     world.send(desk_of_router,
                msg::route{ticket,
+                          static_cast<token_count>(10 * digests.size()),
                           {{10, bytes_of(digests)}},
                           [this](replica_choice x) { heard.push_back(x); }});
     world.run();
@@ -427,6 +428,25 @@ TEST_F(Router, HearsWhoHasMost) {
   ASSERT_EQ(heard[0].all.size(), 2u);
   EXPECT_EQ(heard[0].all[0].tokens, 20);
   EXPECT_TRUE(heard[0].all[0].whole);
+}
+
+TEST_F(Router, DoesNotFollowASmallPartOfAPrompt) {
+  const auto a = start("a");
+  a->pool.slots = {1};
+  meet(*a);
+  const auto b = start("b");
+  meet(*b);
+  introduce(desk);
+  for (const ticket_id ticket : {1, 2, 3})
+    ask(ticket, {1, 2, 3, 4});
+  ask(4, {1, 2});
+  ASSERT_EQ(heard.size(), 4u);
+  EXPECT_EQ(heard[0].replica, "a");
+  EXPECT_EQ(heard[0].tokens, 10);
+  EXPECT_EQ(heard[1].replica, "b");
+  EXPECT_EQ(heard[1].tokens, 0);
+  EXPECT_EQ(heard[2].replica, "a");
+  EXPECT_EQ(heard[3].replica, "a") << "half of it is worth going there";
 }
 
 TEST_F(Router, WithoutADirectoryTheAnswerComesAtOnce) {

@@ -121,6 +121,9 @@ TEST(DirectoryOptions, WhatIsWrongIsSaid) {
   opts.timeout = 0ms;
   EXPECT_EQ(router::start(opts).failure().code, ec::invalid_options);
   opts.timeout = 50ms;
+  opts.least_share = 1.1;
+  EXPECT_EQ(router::start(opts).failure().code, ec::invalid_options);
+  opts.least_share = 1;
   opts.shared.groups.front().sliding_window_tokens = 64;
   EXPECT_EQ(router::start(opts).failure().code, ec::unsupported);
 }

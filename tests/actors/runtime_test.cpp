@@ -7,6 +7,7 @@
 #include "kvtide/runtime.hpp"
 
 #include "tests/actors/silent_engine.hpp"
+#include "tests/support/ear.hpp"
 #include "tests/support/runtime_access.hpp"
 
 #include <caf/exit_reason.hpp>
@@ -17,13 +18,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
 #include <thread>
 #include <utility>
-#include <variant>
 #include <vector>
 
 using namespace std::chrono_literals;
@@ -32,34 +31,8 @@ namespace kvtide {
 namespace {
 
 using access = runtime_access;
-
-/// Only a broken runtime is waited for so long.
-constexpr auto patience = 20s;
-
-/// What a side has heard and nobody has asked for yet.
-template <class Event>
-class ear {
-public:
-  /// Waits for an event of one kind, and drops those before it.
-  template <class Wanted, class Side>
-  std::optional<Wanted> await(Side& side) {
-    for (;;) {
-      while (!heard_.empty()) {
-        auto event = std::move(heard_.front());
-        heard_.pop_front();
-        if (auto* found = std::get_if<Wanted>(&event))
-          return std::move(*found);
-      }
-      if (!side.wait(patience))
-        return std::nullopt;
-      for (auto& event : side.poll())
-        heard_.push_back(std::move(event));
-    }
-  }
-
-private:
-  std::deque<Event> heard_;
-};
+using test::ear;
+using test::patience;
 
 template <class Handle>
 void kill(const Handle& actor) {

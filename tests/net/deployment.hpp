@@ -6,7 +6,7 @@
 #include "kvtide/runtime.hpp"
 #include "kvtide/worker.hpp"
 
-#include "tests/net/ear.hpp"
+#include "tests/support/ear.hpp"
 
 #include <cstddef>
 #include <memory>

@@ -2,7 +2,7 @@
 
 #include "tests/net/log_ear.hpp"
 
-#include "tests/net/ear.hpp"
+#include "tests/support/ear.hpp"
 
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>

@@ -40,6 +40,8 @@ TEST(ServerMetrics, ShowsWhatTheEngineSays) {
   stats.cache.tracked_requests = 5;
   stats.cache.pinned_slots = 6;
   stats.cache.order_errors_by_rule[7] = 8;
+  stats.cache.late_messages = 9;
+  stats.rank.late_messages = 10;
   stats.rank.copied_bytes = std::uint64_t{1} << 40;
   const auto page = server_metrics{}.text(stats);
   EXPECT_THAT(page, HasSubstr("serve_requests{state=\"waiting\"} 3\n"));
@@ -48,6 +50,8 @@ TEST(ServerMetrics, ShowsWhatTheEngineSays) {
   EXPECT_THAT(page,
               HasSubstr("kvtide_host_slots_by_state{state=\"pinned\"} 6\n"));
   EXPECT_THAT(page, HasSubstr("kvtide_order_errors_total{rule=\"S7\"} 8\n"));
+  EXPECT_THAT(page, HasSubstr("\nkvtide_late_messages_total 9\n"));
+  EXPECT_THAT(page, HasSubstr("\nkvtide_rank_late_messages_total 10\n"));
   EXPECT_THAT(page, HasSubstr("\nkvtide_copied_bytes_total 1099511627776\n"));
 }
 

@@ -6,6 +6,8 @@
 #include "kvtide/directory.hpp"
 #include "kvtide/prefix_hasher.hpp"
 
+#include "tests/support/ear.hpp"
+
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -18,9 +20,6 @@
 #include <vector>
 
 namespace kvtide::test {
-
-/// Only a broken replica or directory is waited for so long.
-inline constexpr auto patience = std::chrono::seconds{20};
 
 inline options small_options() {
   auto out = options{};

@@ -180,6 +180,9 @@ void add_cache(const kvtide::stats& of, families& to) {
   to.add(MetricType::Counter, "kvtide_order_errors_total",
          "Messages that came in an order which a rule excludes.", "rule",
          rules);
+  to.counter("kvtide_late_messages_total",
+             "Messages of earlier lives and connections of ranks, ignored.",
+             of.late_messages);
   to.counter("kvtide_lost_requests_total",
              "Requests that went on without the cache.", of.lost_requests);
   to.counter("kvtide_lost_caches_total",
@@ -197,6 +200,10 @@ void add_rank(const kvtide::rank_stats& of, families& to) {
   to.counter("kvtide_rank_order_errors_total",
              "As kvtide_order_errors_total, of what the rank saw.",
              of.order_errors);
+  to.counter("kvtide_rank_late_messages_total",
+             "Messages of earlier connections to the scheduler, ignored by the "
+             "rank.",
+             of.late_messages);
 }
 
 } // namespace
