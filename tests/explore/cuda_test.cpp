@@ -46,17 +46,8 @@ protected:
   }
 };
 
-/// Memory of a device does not leave while the engine sleeps, so it may wake
-/// while a connection is cut, which is refused.
-std::vector<scenario> scenarios_on_cuda() {
-  auto out = all_scenarios();
-  std::erase_if(out,
-                [](const scenario& x) { return x.cuts > 0 && x.sleeps > 0; });
-  return out;
-}
-
 INSTANTIATE_TEST_SUITE_P(Seeds, EveryScenarioOnCuda,
-                         ::testing::ValuesIn(scenarios_on_cuda()), name_of);
+                         ::testing::ValuesIn(all_scenarios()), name_of);
 
 TEST_P(EveryScenarioOnCuda, keeps_the_rules_in_dozens_of_schedules) {
   const auto what = on_cuda(GetParam());
