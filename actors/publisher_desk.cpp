@@ -5,6 +5,7 @@
 #include "actors/log.hpp"
 #include "actors/printable.hpp"
 #include "messages/digest_bytes.hpp"
+#include "messages/join_terms.hpp"
 
 #include <caf/actor_cast.hpp>
 #include <caf/send.hpp>
@@ -60,10 +61,9 @@ void publisher_desk_state::gone(const msg::pool_gone& x) {
 }
 
 void publisher_desk_state::greet(const msg::knock& x) {
-  if (x.protocol != msg::protocol_version || !x.door) {
-    log().error("publisher: the directory speaks protocol {}, this replica {}: "
-                "install the same version of kvtide on both sides",
-                x.protocol, msg::protocol_version);
+  if (const auto fault = fault_of(x); fault.code != ec::none) {
+    log().error("publisher: the directory that was reached is of no use: {}",
+                fault.text);
     return;
   }
   if (directory)

@@ -4,6 +4,7 @@
 
 #include "actors/network.hpp"
 #include "actors/thread_room.hpp"
+#include "core/call_faults.hpp"
 #include "gpu/cuda/devices.hpp"
 #include "gpu/cuda_choices.hpp"
 #include "gpu/host_memory.hpp"
@@ -20,23 +21,6 @@
 namespace kvtide {
 
 namespace {
-
-template <class Seat>
-device_config device_of(const options& opts, const Seat& seat) {
-  auto out = device_config{};
-  out.kind = opts.device;
-  out.groups = static_cast<std::uint32_t>(opts.groups.size());
-  out.blocks_per_chunk = static_cast<std::uint32_t>(opts.blocks_per_chunk);
-  out.host_bytes = opts.host_bytes;
-  out.latency = opts.copy_latency;
-  out.bytes_per_second = opts.copy_bytes_per_second;
-  out.events = seat.events;
-  out.cuda = opts.cuda;
-  out.compute = seat.compute;
-  out.rank = seat.id;
-  out.order_checks = opts.order_checks;
-  return out;
-}
 
 error check_memory(const options& opts, std::uint32_t here) {
   const auto there = gpu::physical_memory_bytes();
@@ -132,19 +116,11 @@ void rank_home::start_rank(rank::impl& seat, gpu_worker_config worker_options,
                            const scheduler_worker_port& scheduler) {
   if (seat.port == nullptr)
     seat.port = system->spawn(rank_port, seat.id, seat.queue, seat.caller);
-  auto device_options = device_of(opts, seat);
-  device_options.shared_pool = shared_pool;
-  device_options.pool_name = opts.pool_name;
-  device_options.start_time = now;
-  device_options.pins = pins;
-  if (change_device)
-    change_device(device_options);
   // With real time a device may wait for memory; in simulated time it never
   // does, and a hop to another thread would cost more than its work.
-  seat.device
-    = opts.device == device_kind::host_virtual
-      ? system->spawn(device, std::move(device_options))
-      : system->spawn<caf::detached>(device, std::move(device_options));
+  seat.device = opts.device == device_kind::host_virtual
+                ? system->spawn(device, device_of(seat))
+                : system->spawn<caf::detached>(device, device_of(seat));
   worker_options.start_time = now;
   seat.worker
     = system->spawn(gpu_worker, std::move(worker_options), seat.device,
@@ -165,7 +141,33 @@ rank::impl* rank_home::find(rank_id id) const {
                                                    : nullptr;
 }
 
-error rank_home::prepare_restart(rank::impl& seat) const {
+device_config rank_home::device_of(const rank::impl& seat) const {
+  auto out = device_config{};
+  out.kind = opts.device;
+  out.groups = static_cast<std::uint32_t>(opts.groups.size());
+  out.blocks_per_chunk = static_cast<std::uint32_t>(opts.blocks_per_chunk);
+  out.host_bytes = opts.host_bytes;
+  out.shared_pool = shared_pool;
+  out.pool_name = opts.pool_name;
+  out.pins = pins;
+  out.latency = opts.copy_latency;
+  out.bytes_per_second = opts.copy_bytes_per_second;
+  out.events = seat.events;
+  out.cuda = opts.cuda;
+  out.compute = seat.compute;
+  out.rank = seat.id;
+  out.order_checks = opts.order_checks;
+  out.start_time = now;
+  if (change_device)
+    change_device(out);
+  return out;
+}
+
+error rank_home::restart(rank::impl& seat) {
+  // The rank's own thread reads what is changed here.
+  const auto inside = seat.caller->enter();
+  if (!inside)
+    return core::second_thread("rank");
   if (seat.is_taken())
     return {ec::out_of_order,
             "rank " + std::to_string(seat.id)
@@ -174,6 +176,7 @@ error rank_home::prepare_restart(rank::impl& seat) const {
   if (auto lost = seat.compute->lost(); lost.code != ec::none)
     return lost;
   ++seat.incarnation;
+  start_worker(seat);
   return {};
 }
 

@@ -33,7 +33,7 @@ struct rank_home {
   explicit rank_home(const options& options_);
 
   /// Sends all actors of ranks away. The system's destructor waits for them.
-  ~rank_home();
+  virtual ~rank_home();
 
   /// Makes queues and descriptors for `who`; no actors yet.
   [[nodiscard]] error make_ranks(const std::vector<rank_id>& who);
@@ -41,6 +41,9 @@ struct rank_home {
   /// Starts threads.
   /// @param net null: nobody is elsewhere
   void start_system(network* net);
+
+  /// Gives a rank a device and a worker, which knows whom to serve.
+  virtual void start_worker(rank::impl& seat) = 0;
 
   /// Gives a rank a device and a worker, and a port if it has none.
   /// @param scheduler may be null if `config.remote`
@@ -55,9 +58,12 @@ struct rank_home {
   /// Null if it does not live here, or does not exist.
   [[nodiscard]] rank::impl* find(rank_id id) const;
 
-  /// What keeps a rank from being started again; counts its incarnation if
-  /// nothing does.
-  [[nodiscard]] error prepare_restart(rank::impl& seat) const;
+  /// What the device of a rank starts with.
+  [[nodiscard]] device_config device_of(const rank::impl& seat) const;
+
+  /// Starts the actors of a rank again, as its next incarnation.
+  /// @returns what keeps it from that
+  [[nodiscard]] error restart(rank::impl& seat);
 
   options opts;
   caf::actor_system_config config;

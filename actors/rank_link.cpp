@@ -5,6 +5,7 @@
 #include "actors/alive.hpp"
 #include "actors/log.hpp"
 #include "actors/printable.hpp"
+#include "messages/join_terms.hpp"
 
 #include <caf/actor_cast.hpp>
 #include <caf/scheduled_actor.hpp>
@@ -17,18 +18,13 @@ namespace kvtide {
 // -- message handlers ---------------------------------------------------------
 
 void rank_link_state::knock(const msg::knock& x) {
-  if (!x.door)
-    return ignore("a knock without a door");
-  if (x.protocol != msg::protocol_version) {
+  if (const auto fault = fault_of(x); fault.code != ec::none) {
     // It is no business of the ranks that have joined.
-    if (std::exchange(other_version, x.protocol) != x.protocol)
-      log().warn("a scheduler speaks version {} of the protocol and this "
-                 "process version {}: use the same version of the library in "
-                 "all processes",
-                 x.protocol, msg::protocol_version);
+    if (std::exchange(misfit, fault.text) != fault.text)
+      log().warn("a scheduler that was reached is of no use: {}", fault.text);
     return;
   }
-  other_version.reset();
+  misfit.clear();
   forget_door();
   door = caf::actor_cast<rank_door_actor>(x.door);
   self->monitor(door);

@@ -15,7 +15,6 @@
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -96,8 +95,8 @@ struct rank_link_state {
   /// Null if no scheduler can be reached.
   rank_door_actor door;
   std::deque<question> questions;
-  /// The version of the last scheduler that did not fit; logged once.
-  std::optional<std::uint32_t> other_version;
+  /// What was wrong with the last scheduler that knocked; logged once.
+  std::string misfit;
   alarm wake_up;
   /// Messages that answered no question.
   std::uint64_t ignored = 0;

@@ -3,6 +3,7 @@
 #include "actors/router_desk.hpp"
 
 #include "actors/log.hpp"
+#include "messages/join_terms.hpp"
 
 #include <caf/actor_cast.hpp>
 
@@ -27,10 +28,9 @@ void router_desk_state::ask(msg::route& x) {
 }
 
 void router_desk_state::greet(const msg::knock& x) {
-  if (x.protocol != msg::protocol_version || !x.door) {
-    log().error("router: the directory speaks protocol {}, this router {}: "
-                "install the same version of kvtide on both sides",
-                x.protocol, msg::protocol_version);
+  if (const auto fault = fault_of(x); fault.code != ec::none) {
+    log().error("router: the directory that was reached is of no use: {}",
+                fault.text);
     return;
   }
   if (directory)

@@ -242,16 +242,7 @@ error runtime::restart_rank(rank_id id) {
     return {ec::invalid_argument,
             "rank " + std::to_string(id)
               + " lives in another process: call worker::restart_rank there"};
-  // The rank's own thread reads what is changed here.
-  const auto inside_rank = seat->caller->enter();
-  if (!inside_rank)
-    return core::second_thread("rank");
-  if (!impl_->serves())
-    return core::no_scheduler();
-  if (auto refused = impl_->prepare_restart(*seat); refused.code != ec::none)
-    return refused;
-  impl_->start_worker(*seat);
-  return {};
+  return impl_->serves() ? impl_->restart(*seat) : core::no_scheduler();
 }
 
 rank& runtime::local_rank(rank_id id) {

@@ -30,7 +30,7 @@ namespace kvtide {
 struct runtime::impl : rank_home {
   using rank_home::rank_home;
 
-  ~impl();
+  ~impl() override;
 
   /// Makes a call unless another thread is in one.
   template <class Message>
@@ -74,8 +74,7 @@ struct runtime::impl : rank_home {
   /// Lets ranks of other processes in, and dials those that wait for it.
   [[nodiscard]] error open_door();
 
-  /// Gives a rank a device and a worker.
-  void start_worker(rank::impl& seat);
+  void start_worker(rank::impl& seat) override;
 
   std::shared_ptr<const core::layout> shape;
   std::shared_ptr<engine_queue> queue;

@@ -244,4 +244,16 @@ error fault_of(const join_terms& ours, const join_terms& theirs) {
   return {};
 }
 
+error fault_of(const msg::knock& x) {
+  if (x.protocol != msg::protocol_version)
+    return {ec::unsupported,
+            "it speaks version " + std::to_string(x.protocol)
+              + " of the protocol and this process version "
+              + std::to_string(msg::protocol_version)
+              + ": install the same version of kvtide on both sides"};
+  if (!x.door)
+    return {ec::unsupported, "it has no door"};
+  return {};
+}
+
 } // namespace kvtide

@@ -9,6 +9,8 @@
 #include "kvtide/options.hpp"
 #include "kvtide/result.hpp"
 
+#include "messages/join.hpp"
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -48,5 +50,9 @@ struct join_terms {
 /// `ours`: a sentence that names the field and both values. `ec::none` if they
 /// fit; `rank` and `life` are not looked at.
 [[nodiscard]] error fault_of(const join_terms& ours, const join_terms& theirs);
+
+/// Why nobody can be spoken to behind the door that knocks: a sentence.
+/// `ec::none` if somebody can.
+[[nodiscard]] error fault_of(const msg::knock& x);
 
 } // namespace kvtide

@@ -64,9 +64,11 @@ error fault_of_reach(const network_options& opts,
   return {};
 }
 
-caf_network::caf_network(network_options opts, std::vector<endpoint> where)
+caf_network::caf_network(network_options opts, std::vector<endpoint> where,
+                         std::size_t backlog)
   : opts_(std::move(opts)), where_(std::move(where)) {
   home_->detection = opts_.detection;
+  home_->backlog = backlog;
 }
 
 caf_network::~caf_network() {

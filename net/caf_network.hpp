@@ -20,7 +20,9 @@ namespace kvtide::net {
 class caf_network final : public network {
 public:
   /// @param where what `opts.listen` means; empty if nobody dials in
-  caf_network(network_options opts, std::vector<endpoint> where);
+  /// @param backlog bytes that may wait for a peer that does not read
+  caf_network(network_options opts, std::vector<endpoint> where,
+              std::size_t backlog = longest_backlog);
 
   ~caf_network() override;
 

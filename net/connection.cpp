@@ -83,7 +83,7 @@ std::vector<char>& connection::rd_buf() {
 }
 
 void connection::flush() {
-  if (wr_buf().size() > longest_backlog)
+  if (wr_buf().size() > home_->backlog)
     drop_later("it does not read what it is sent");
   stream_.flush(this);
 }
@@ -105,8 +105,7 @@ void connection::graceful_shutdown() {
   const auto guard = connection_ptr{this};
   explain(stream_.bytes.why());
   // CAF does not say why it closes a connection.
-  const auto silent = std::chrono::duration_cast<std::chrono::milliseconds>(
-    std::chrono::steady_clock::now() - heard_);
+  const auto silent = silence();
   if (spoke() && silent >= home_->detection)
     explain("it was silent for " + std::to_string(silent.count()) + " ms");
   leaving_ = true;
@@ -153,6 +152,11 @@ void connection::detach_from(caf::io::abstract_broker* broker) {
   // The peer hears at once, whoever else holds this object.
   if (!leaving_)
     ::shutdown(stream_.fd(), SHUT_RDWR);
+}
+
+std::chrono::milliseconds connection::silence() const {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+    std::chrono::steady_clock::now() - heard_);
 }
 
 void connection::drop(std::string why) {
@@ -214,12 +218,14 @@ bool connection::admit_node(caf::execution_unit* ctx,
     return false;
   }
   // CAF would take a second connection for another way to the same peer, and
-  // nobody here would hear that the first one broke.
+  // nobody here would hear that the first one broke. One that was silent for
+  // several heartbeats is given up for a peer that wants to come back.
   if (const auto i = home_->nodes.find(who);
       i != home_->nodes.end() && i->second != this) {
     explain("its last connection has to end first");
     const auto last = connection_ptr{i->second};
-    last->drop("it came back before its loss was noticed");
+    if (last->silence() > home_->detection / 2)
+      last->drop("it came back before its loss was noticed");
     return false;
   }
   if (!node_)

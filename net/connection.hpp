@@ -23,8 +23,8 @@ namespace kvtide::net {
 
 /// One connection in the hands of CAF's broker, which speaks CAF's protocol
 /// through it. Besides carrying bytes it watches what comes: nobody makes this
-/// process take gigabytes, nobody's backlog grows without end, and a peer that
-/// comes back before its loss was noticed is sent away until it was.
+/// process take gigabytes, nobody's backlog grows without end, and of a peer
+/// that is connected no second connection is taken until the first has ended.
 ///
 /// All calls on the thread of CAF's multiplexer, unless it says otherwise.
 class connection final : public caf::io::scribe {
@@ -95,6 +95,9 @@ private:
 
     wire bytes;
   };
+
+  /// Since something came last.
+  [[nodiscard]] std::chrono::milliseconds silence() const;
 
   void drop(std::string why);
 

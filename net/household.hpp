@@ -33,6 +33,9 @@ struct household {
   /// See `network_options`.
   std::chrono::milliseconds detection{2'000};
 
+  /// Bytes that may wait for a peer that does not read.
+  std::size_t backlog = longest_backlog;
+
   /// Sockets that are open. Any thread.
   std::atomic<std::size_t> connections{0};
 

@@ -89,14 +89,7 @@ error worker::restart_rank(rank_id id) {
   if (seat == nullptr)
     return {ec::invalid_argument,
             "rank " + std::to_string(id) + " does not live in this worker"};
-  // The rank's own thread reads what is changed here.
-  const auto inside_rank = seat->caller->enter();
-  if (!inside_rank)
-    return core::second_thread("rank");
-  if (auto refused = impl_->prepare_restart(*seat); refused.code != ec::none)
-    return refused;
-  impl_->start_worker(*seat);
-  return {};
+  return impl_->restart(*seat);
 }
 
 } // namespace kvtide

@@ -17,10 +17,10 @@ namespace kvtide {
 struct worker::impl : rank_home {
   using rank_home::rank_home;
 
-  ~impl();
+  ~impl() override;
 
   /// Gives a rank a device and a worker, and says so to the link.
-  void start_worker(rank::impl& seat);
+  void start_worker(rank::impl& seat) override;
 
   [[nodiscard]] error open_link(const std::string& scheduler);
 
