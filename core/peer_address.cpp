@@ -38,10 +38,10 @@ result<peer_address> read_peer_address(std::string_view text,
 }
 
 std::string to_string(const peer_address& x) {
-  const auto port = ":" + std::to_string(x.port);
+  const auto port = ':' + std::to_string(x.port);
   if (x.host.find(':') == std::string::npos)
     return x.host + port;
-  return "[" + x.host + "]" + port;
+  return '[' + x.host + ']' + port;
 }
 
 } // namespace kvtide::core

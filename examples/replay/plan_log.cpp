@@ -29,7 +29,7 @@ void append(std::string& out, const job& what) {
     append_hex(out, row.key.hash);
     out += " blocks";
     for (const auto block : row.blocks)
-      out += " " + std::to_string(block);
+      out.append(1, ' ').append(std::to_string(block));
   }
 }
 
@@ -44,7 +44,7 @@ std::string to_text(const step_plan& plan) {
   if (!plan.flush.empty())
     res += "; flush";
   for (const auto id : plan.flush)
-    res += " " + std::to_string(id);
+    res.append(1, ' ').append(std::to_string(id));
   return res;
 }
 
