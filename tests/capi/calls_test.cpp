@@ -454,7 +454,10 @@ TEST(CNames, AreThereForEveryNumber) {
   EXPECT_STREQ(kvtide_status_name(KVTIDE_UNKNOWN_REQUEST), "unknown_request");
   EXPECT_STREQ(kvtide_status_name(KVTIDE_INTERNAL), "internal");
   EXPECT_STREQ(kvtide_status_name(-1), "unknown status");
-  EXPECT_STREQ(kvtide_status_name(KVTIDE_SHUTTING_DOWN + 1), "unknown status");
+  EXPECT_STREQ(kvtide_status_name(KVTIDE_SCHEDULER_UNREACHABLE),
+               "scheduler_unreachable");
+  EXPECT_STREQ(kvtide_status_name(KVTIDE_SCHEDULER_UNREACHABLE + 1),
+               "unknown status");
   EXPECT_STREQ(kvtide_chunk_state_name(KVTIDE_CHUNK_READY), "ready");
   EXPECT_STREQ(kvtide_chunk_state_name(6), "unknown state");
   EXPECT_STREQ(kvtide_miss_reason_name(KVTIDE_MISS_DRAFT), "draft");
