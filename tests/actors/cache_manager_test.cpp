@@ -245,7 +245,7 @@ TEST_F(CacheManager, KeepsRunningSlotsOutOfUseThroughAReset) {
   tell(msg::open_pool{2});
   tell(msg::prepare_stores{1, {}, {offer(1, "a")}});
   const auto slot = log.stores.at(0).grants.at(0).accepted.at(0).slot;
-  tell(msg::reset_pool{{slot}, {}});
+  tell(msg::reset_pool{{slot}, true, {}});
   EXPECT_EQ(state().free, 1u);
   EXPECT_EQ(state().quarantined, 1u);
   tell(msg::release_slots{{slot}});
