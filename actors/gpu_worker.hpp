@@ -203,6 +203,10 @@ struct gpu_worker_state {
   /// @returns false if there is nothing to do
   bool run_next_asked();
 
+  /// The plan of this step is here or to come, and was not dropped.
+  /// @pre it is planned for this rank
+  [[nodiscard]] bool will_come(step_id step) const;
+
   /// Begins a step of which no plan is known: it waits for every copy (S5).
   void begin_alone(step_id step);
 

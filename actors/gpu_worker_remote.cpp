@@ -161,8 +161,11 @@ void gpu_worker_state::take_awaited() {
 void gpu_worker_state::note_awaited(step_id step) {
   const auto is_open = begun == step && !ended;
   const auto is_known = !awaited.empty() && awaited.back() == step;
-  if (config.remote && !is_open && !is_known)
-    awaited.push_back(step);
+  if (!config.remote || is_open || is_known)
+    return;
+  if (!awaited.empty() && step < awaited.back())
+    awaited.clear(); // A new engine begins anew, and asks no more for those.
+  awaited.push_back(step);
 }
 
 bool gpu_worker_state::run_next_asked() {
@@ -170,15 +173,21 @@ bool gpu_worker_state::run_next_asked() {
     return false;
   const auto step = awaited.front();
   drop_held_before(step);
-  if (held.empty() && !is_alone() && !is_missed(step))
-    return false; // Its plan will come.
+  if (held.empty() && !is_alone() && !is_missed(step) && will_come(step))
+    return false;
   caught_up = !held.empty() && held.front().step == step;
   if (caught_up)
     return run_next();
-  caught_up = step + 1 == first_planned;
+  caught_up = step + 1 == first_planned && will_come(step + 1);
   awaited.pop_front();
   begin_alone(step);
   return true;
+}
+
+bool gpu_worker_state::will_come(step_id step) const {
+  if (!held.empty())
+    return held.front().step <= step;
+  return !arrived || *arrived < step;
 }
 
 void gpu_worker_state::begin_alone(step_id step) {

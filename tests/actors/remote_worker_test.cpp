@@ -862,6 +862,24 @@ TEST_F(RemoteWorker, S4AnotherSchedulersJobsWereNotSkipped) {
   EXPECT_EQ(std::get<msg::make_fence>(asked[0]).skipped, std::nullopt);
 }
 
+// What the engine before has said was under way when its process ended, and
+// comes when the next scheduler has begun.
+TEST_F(RemoteWorker, StepsOfAnEngineThatIsGoneKeepNobodyWaiting) {
+  start();
+  cut();
+  told.first_planned = 3;
+  connect(7, 2);
+  plan(begin(3, {1}));
+  say(msg::await_step{500, {}});
+  compute(2);
+  compute(3);
+  run_step(begin(4, {2}));
+  EXPECT_THAT(take_ready(), ElementsAre(2, 3, 4));
+  EXPECT_THAT(take_asked(), ElementsAre("submit 2"));
+  EXPECT_THAT(take_reports(), ElementsAre("1 failed"));
+  EXPECT_EQ(state().awaited.size(), 0u);
+}
+
 // -- plans that the engine carries --------------------------------------------
 
 class RemoteWorkerByEngine : public RemoteWorker {
