@@ -436,7 +436,8 @@ void gpu_worker_state::take(const msg::begin_step& plan) {
     // The engine asked this rank before its scheduler did. Its stores may still
     // come.
     caught_up = plan.step == *begun;
-    return drop(added);
+    drop(added);
+    return run_held_plans();
   }
   held.push_back(std::move(added));
   run_held_plans();
@@ -466,9 +467,9 @@ void gpu_worker_state::take(const msg::stores& plan) {
     std::move(jobs.begin(), jobs.end(), std::back_inserter(kept));
     return;
   }
-  // The rank went on without plans: a later step may have written what these
-  // were to read, and its flush came too late (S5).
-  if (begun && plan.step < *begun)
+  // The rank has skipped this step, or a later one may have written what these
+  // were to read, and its flush came too late (S5, S6).
+  if (begun != plan.step)
     return fail(jobs);
   defer(std::move(jobs));
   hand_over_before_sleep();
@@ -528,7 +529,7 @@ void gpu_worker_state::run_held_plans() {
 }
 
 bool gpu_worker_state::run_next() {
-  if (config.remote && !caught_up)
+  if (config.remote && (!caught_up || asks_for_more()))
     return run_next_asked();
   if (held.empty())
     return false;

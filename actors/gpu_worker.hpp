@@ -192,7 +192,7 @@ struct gpu_worker_state {
   /// In parts, so that none is long (CNT-02).
   void say_kept();
 
-  /// The rank side wants to begin a step, and its plan is not there.
+  /// The rank side wants to begin a step.
   void note_awaited(step_id step);
 
   /// It is known now whether plans come for the steps that the rank side wants
@@ -202,6 +202,12 @@ struct gpu_worker_state {
   /// As `run_next`, until the rank side has come to the steps with plans.
   /// @returns false if there is nothing to do
   bool run_next_asked();
+
+  /// A step before all that have plans.
+  [[nodiscard]] bool asks_for_more() const {
+    return !awaited.empty() && !held.empty()
+        && awaited.front() < held.front().step;
+  }
 
   /// The plan of this step is here or to come, and was not dropped.
   /// @pre it is planned for this rank

@@ -107,6 +107,7 @@ void gpu_worker_state::go_on_alone() {
   unsent.reports.clear();
   arrived.reset();
   path = {};
+  first_planned = 0;
   caught_up = false;
   tick_lost = true;
   take_awaited();

@@ -109,8 +109,8 @@ void publisher_desk_state::woke() {
   wake_up.rang();
   if (due <= now()) {
     if (!has_seat && refused.empty() && !std::exchange(unheard, true))
-      log().warn("publisher: who was reached does not answer as a directory; "
-                 "replica \"{}\" asks on",
+      log().warn("publisher: the directory does not answer; replica \"{}\" "
+                 "asks on",
                  config.replica);
     enroll();
   } else if (due != never) {

@@ -25,8 +25,8 @@ namespace kvtide {
 struct rank_door_config {
   options opts;
   scheduler_worker_port scheduler;
-  /// Which life of the scheduler this is.
-  std::uint64_t epoch = random_life();
+  /// As `scheduler_config::epoch`.
+  std::uint64_t epoch = 0;
 };
 
 /// State of the door. What it remembers has one entry per rank and one per link

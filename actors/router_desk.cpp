@@ -104,7 +104,7 @@ router_desk(router_actor::stateful_pointer<router_desk_state> self,
   st.self = self;
   st.timeout = config.timeout;
   st.chooser = core::replica_chooser{config.least_share};
-  // A peer that says something else has dialed the wrong port.
+  // Peers may say anything.
   self->set_default_handler(caf::drop);
   self->set_down_handler(
     [&st](const caf::down_msg& down) { st.on_down(down.source); });

@@ -23,8 +23,10 @@ constexpr std::uint32_t hopeless = 3;
 void scheduler_state::on_down(const caf::actor_addr& who) {
   if (cache && cache.address() == who)
     return lose_cache();
+  // CAF calls the proxies of one actor equal: of an earlier connection it may
+  // be heard when the next one is there.
   for (rank_id r = 0; r < ranks.size(); ++r)
-    if (ranks[r].worker && ranks[r].worker.address() == who)
+    if (ranks[r].worker && ranks[r].worker.address().get() == who.get())
       return lose_worker(r);
   lose_device(who);
   for (auto i = rows.begin(); i != rows.end(); ++i)

@@ -64,7 +64,7 @@ bool scheduler_state::take_speaker(const msg::worker_ready& x,
   }
   seat.newest = x.incarnation;
   seat.speaker = worker.address();
-  if (seat.worker && seat.worker != worker) {
+  if (seat.worker && seat.worker.address().get() != worker.address().get()) {
     // Its old connection is lost, whoever notices that later. Nobody waits for
     // what it would have said.
     lose_worker(x.rank);

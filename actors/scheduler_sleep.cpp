@@ -47,9 +47,11 @@ void scheduler_state::start(fall_asleep& x) {
 void scheduler_state::start(msg::wake& x) {
   if (!asleep)
     return fail(x.ticket, 0, core::not_asleep());
+  // Those of other processes are not waited for: they join when they can.
   for (rank_id r = 0; r < ranks.size(); ++r)
-    if (!ranks[r].alive || !ranks[r].registered)
-      return fail(x.ticket, 0, core::rank_not_ready(r, !ranks[r].alive));
+    if (const auto& seat = ranks[r];
+        !seat.remote && (!seat.alive || !seat.registered))
+      return fail(x.ticket, 0, core::rank_not_ready(r, !seat.alive));
   if (sleeping)
     answer_sleep();
   asleep = false;

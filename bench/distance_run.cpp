@@ -149,8 +149,8 @@ public:
     auto planned = std::int64_t{0};
     auto ready = std::int64_t{0};
     while (planned == 0 || ready == 0) {
-      if (planned == 0)
-        planned = hear_plan(id);
+      if (const auto heard = hear_plan(id); planned == 0)
+        planned = heard; // A rank that is lost is heard of all the time.
       if (ready == 0)
         ready = board_.slowest(0, ranks_, id);
       if (planned == 0 || ready == 0)

@@ -91,7 +91,7 @@ struct seat {
   /// Why no plan will come, a sentence; empty if the rank takes part.
   std::string refusal;
   /// Steps before this one were planned without the rank; this one and every
-  /// later one have a plan for it.
+  /// later one have a plan for it. 0 if there was no step yet.
   step_id first_planned = 0;
 };
 

@@ -281,7 +281,7 @@ struct rank_stats {
   /// `copy_bytes_per_second` add; with `device_kind::host_virtual` the real
   /// time of the same copies.
   std::chrono::nanoseconds copy_time{0};
-  /// Messages and jobs of a scheduler in another process that came after the
+  /// Messages and plans of a scheduler in another process that came after the
   /// connection they belong to was over: ignored.
   std::uint64_t late_messages = 0;
 };

@@ -131,9 +131,11 @@ public:
   /// host pool kept. Answered by `call_done`. A `sleep` that has no answer yet
   /// gets it first, with the jobs in flight.
   ///
-  /// Every rank has to have registered memory before, the same as ever or other
-  /// one with the same references (see `rank::register_kv`): otherwise it fails
-  /// with `ec::rank_unavailable`, names the rank, and the runtime sleeps on.
+  /// Every rank of this process has to have registered memory before, the same
+  /// as ever or other one with the same references (see `rank::register_kv`):
+  /// otherwise it fails with `ec::rank_unavailable`, names the rank, and the
+  /// runtime sleeps on. Ranks of other processes join again when they can; until
+  /// then nothing is found or stored.
   /// Fails with `ec::out_of_order` without `sleep`.
   ticket_id wake();
 

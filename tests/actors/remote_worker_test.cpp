@@ -463,6 +463,16 @@ TEST_F(RemoteWorker, QuitsWithItsDevice) {
   EXPECT_FALSE(is_alive(uut));
 }
 
+TEST_F(RemoteWorker, StepsGoOnIfTheRankHadNotComeToItsPlans) {
+  told.first_planned = 5;
+  start();
+  compute(3);
+  cut();
+  compute(4);
+  compute(5);
+  EXPECT_THAT(take_ready(), ElementsAre(3, 4, 5));
+}
+
 // -- the same scheduler again -------------------------------------------------
 
 TEST_F(RemoteWorker, S9CopiesThatRanWhenTheConnectionWentAreDrained) {
@@ -528,7 +538,7 @@ TEST_F(RemoteWorker, S12PlansOfOneConnectionStillComeInOrder) {
                                                 "order")));
 }
 
-TEST_F(RemoteWorker, S6PlansRunAheadOnceTheyHaveMetTheRank) {
+TEST_F(RemoteWorker, S6PlansRunAheadOfTheRank) {
   start();
   run_step(begin(1));
   plan(begin(2, {1}));
@@ -560,6 +570,19 @@ TEST_F(RemoteWorker, StepsThatTheRankSkipsHaveNoPlans) {
   say(msg::await_step{7, {}});
   EXPECT_THAT(take_reports(), ElementsAre("1 failed"));
   EXPECT_THAT(take_asked(), ElementsAre("submit 2"));
+  EXPECT_THAT(take_ready(), ElementsAre(7));
+}
+
+TEST_F(RemoteWorker, S6StoresOfAStepThatTheRankSkippedFail) {
+  told.first_planned = 6;
+  start();
+  plan(begin(6));
+  say(msg::await_step{7, {}});
+  plan(stores(6, {2}));
+  EXPECT_THAT(take_reports(), ElementsAre("2 failed"));
+  plan(begin(7));
+  world.advance(1s);
+  EXPECT_THAT(take_asked(), IsEmpty());
   EXPECT_THAT(take_ready(), ElementsAre(7));
 }
 
@@ -878,6 +901,37 @@ TEST_F(RemoteWorker, StepsOfAnEngineThatIsGoneKeepNobodyWaiting) {
   EXPECT_THAT(take_asked(), ElementsAre("submit 2"));
   EXPECT_THAT(take_reports(), ElementsAre("1 failed"));
   EXPECT_EQ(state().awaited.size(), 0u);
+}
+
+// Its first step may have any number, also one that the engine before has had.
+TEST_F(RemoteWorker, StepsOfAnEngineThatIsGoneAreInNobodysWay) {
+  start();
+  run_step(begin(40, {1}));
+  cut();
+  take_ready();
+  connect(1, 2);
+  say(msg::await_step{41, {}});
+  end(1);
+  EXPECT_EQ(told.ready.size(), 2u);
+  say(msg::fence_made{41, {}});
+  say(msg::end_step{41, {}});
+  say(msg::await_step{1, {}});
+  plan(begin(1, {1}));
+  say(msg::end_step{1, {}});
+  say(msg::await_step{2, {}});
+  plan(begin(2, {2}));
+  EXPECT_THAT(take_ready(), ElementsAre(41, 1, 2));
+}
+
+TEST_F(RemoteWorker, StepThatTheSchedulerDoesNotKnowBeginsAlone) {
+  start();
+  say(msg::await_step{149, {}});
+  EXPECT_THAT(take_ready(), IsEmpty());
+  plan(begin(150, {1}));
+  say(msg::end_step{149, {}});
+  say(msg::await_step{150, {}});
+  EXPECT_THAT(take_ready(), ElementsAre(149, 150));
+  EXPECT_THAT(take_asked(), ElementsAre("submit 1"));
 }
 
 // -- plans that the engine carries --------------------------------------------

@@ -313,7 +313,8 @@ def run_one(args, seed, kinds):
                   "failure": None, "wrong": 0, "left": 0}
         try:
             try_one(args, plan, result)
-        except HeldUp as reason:
+        except HeldUp as held:
+            reason = held
             if left > 0:
                 print(f"{seed:>5}  held up by the machine, again: {reason}",
                       flush=True)

@@ -70,11 +70,6 @@ void engine_model::on(const finish_answer& x) {
 }
 
 void engine_model::on(const call_failed& x) {
-  if (what_.cuts > 0 && nap_ == nap::waking && x.ticket == nap_ticket_
-      && x.reason.code == ec::rank_unavailable) {
-    nap_ = nap::turned_away; // Until the rank is back.
-    return;
-  }
   found_.report("S1", "call " + std::to_string(x.ticket)
                         + " failed: " + x.reason.text);
 }

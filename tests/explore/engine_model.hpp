@@ -99,8 +99,6 @@ public:
 
   void welcome(rank_id rank) {
     away_.erase(rank);
-    if (nap_ == nap::turned_away)
-      call_wake();
   }
 
   // -- its state --------------------------------------------------------------
@@ -253,15 +251,7 @@ private:
   std::optional<request_id> to_preempt_;
 
   /// Where it is between `sleep` and `wake`.
-  enum class nap {
-    awake,
-    falling_asleep,
-    asleep,
-    leaving,
-    returning,
-    waking,
-    turned_away,
-  };
+  enum class nap { awake, falling_asleep, asleep, leaving, returning, waking };
   nap nap_ = nap::awake;
   /// Of `sleep`, then of `wake`.
   ticket_id nap_ticket_ = 0;

@@ -53,7 +53,7 @@ protected:
     return router::start(opts).value();
   }
 
-  /// One line says it, however often it is tried.
+  /// One line says it.
   void expect_said(const std::string& sentence) {
     EXPECT_NE(ear.await(sentence), "") << ear.text();
     EXPECT_EQ(ear.count(sentence), 1U) << ear.text();

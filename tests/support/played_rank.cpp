@@ -101,6 +101,8 @@ played_rank::play_tap(tap_actor::stateful_pointer<part_state> self,
     [=](const msg::begin_step& x) {
       rank->plans_.push_back(encode_plan(x, {x.step, {}}));
       self->send(rank->worker_, carried(x, rank->config_.remote));
+      if (rank->config_.remote)
+        self->send(rank->worker_, msg::await_step{x.step, {}});
     },
     [=](const msg::stores& x) {
       rank->plans_.push_back(encode_plan({x.step, {}, {}, {}}, x));

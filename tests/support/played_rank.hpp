@@ -57,8 +57,8 @@ public:
     std::vector<std::string> wrong_bytes;
   };
 
-  /// With `config.remote` what crosses between scheduler and worker goes
-  /// through bytes, and a lost rank is one whose connection is lost.
+  /// With `config.remote` plans go through bytes, the rank side asks for every
+  /// step, and a lost rank is one whose connection is lost.
   played_rank(surroundings& around, gpu_worker_config config);
 
   played_rank(const played_rank&) = delete;
