@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -152,7 +153,15 @@ unique_fd listen_at(const std::string& path) {
   auto res = make_socket();
   if (connect_to(path))
     throw stream_error{path + ": another process listens there"};
-  unlink(path.c_str());
+  // Of a process that ended without a chance to remove it; nothing else goes.
+  struct stat what {};
+  if (lstat(path.c_str(), &what) == 0) {
+    if (!S_ISSOCK(what.st_mode))
+      throw stream_error{path
+                         + ": is there and is no socket; name another "
+                           "path for it, or a folder"};
+    unlink(path.c_str());
+  }
   if (bind(res.get(), place, sizeof(address)) < 0 || listen(res.get(), 16) < 0)
     throw stream_error{path + ": cannot be listened on: " + reason()};
   return res;

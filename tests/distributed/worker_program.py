@@ -49,6 +49,14 @@ def check(worker, folder, log):
            "/no/such/file")
     refuse(worker, "listened", "--total-ranks", "4", "--ranks", "1", "--engine",
            "/no/such/folder/x", "--scheduler", "127.0.0.1:7")
+    # What is no socket is nobody's to remove.
+    with open(one, "w", encoding="utf-8") as file:
+        file.write("precious")
+    refuse(worker, "no socket", *base, "1", "--scheduler", "127.0.0.1:7")
+    with open(one, encoding="utf-8") as file:
+        if file.read() != "precious":
+            raise Failure("it has changed a file that was there")
+    os.remove(one)
     # It waits for both sides, and ends when it is told to.
     for where in (("--scheduler", f"127.0.0.1:{free_port()}"),
                   ("--listen", "127.0.0.1:0")):
