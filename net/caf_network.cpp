@@ -113,13 +113,7 @@ error caf_network::open_link(caf::actor_system& sys, const rank_link_port& link,
   if (!scheduler.empty())
     config.targets = {scheduler};
   config.wanted = "scheduler";
-  config.reached = [link](const caf::strong_actor_ptr& peer) {
-    caf::anon_send(link, msg::knock{msg::protocol_version, peer});
-  };
-  return open(sys,
-              {caf::actor_cast<caf::strong_actor_ptr>(link),
-               interface_of<rank_link_port>(sys)},
-              std::move(config));
+  return seek(sys, link, std::move(config));
 }
 
 error caf_network::open_directory(caf::actor_system& sys,
@@ -136,13 +130,19 @@ error caf_network::open_seeker(caf::actor_system& sys,
   auto config = dialer_config{};
   config.targets = {address};
   config.wanted = "directory";
+  return seek(sys, user, std::move(config));
+}
+
+template <class Handle>
+error caf_network::seek(caf::actor_system& sys, const Handle& user,
+                        dialer_config config) {
   config.reached = [user](const caf::strong_actor_ptr& peer) {
     caf::anon_send(user, msg::knock{msg::protocol_version, peer});
   };
-  return open(sys,
-              {caf::actor_cast<caf::strong_actor_ptr>(user),
-               interface_of<directory_seeker>(sys)},
-              std::move(config));
+  return open(
+    sys,
+    {caf::actor_cast<caf::strong_actor_ptr>(user), interface_of<Handle>(sys)},
+    std::move(config));
 }
 
 error caf_network::open(caf::actor_system& sys, published what,

@@ -56,6 +56,11 @@ private:
     std::set<std::string> interface;
   };
 
+  /// Publishes `user`, who hears of each peer that `config` finds.
+  template <class Handle>
+  [[nodiscard]] error seek(caf::actor_system& sys, const Handle& user,
+                           dialer_config config);
+
   [[nodiscard]] error open(caf::actor_system& sys, published what,
                            dialer_config config);
 
